@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * counters.h - everything that the core counts, one X-macro. Each dropped
+ * packet adds to exactly one rx_drop_* counter. The names are the JSON keys of
+ * `softhca run --stats`.
+ */
+#ifndef SOFTHCA_CORE_COUNTERS_H
+#define SOFTHCA_CORE_COUNTERS_H
+
+#include <stdint.h>
+
+#define HCA_COUNTERS(X)                                                        \
+	/* traffic */                                                          \
+	X(tx_pkts)                                                             \
+	X(tx_payload_bytes)                                                    \
+	X(rx_pkts)                                                             \
+	X(rx_payload_bytes) /* of packets accepted in sequence */              \
+	/* requester */                                                        \
+	X(req_send_msgs) /* messages completed with success, by kind */        \
+	X(req_write_msgs)                                                      \
+	X(req_read_msgs)                                                       \
+	X(req_atomic_msgs)                                                     \
+	X(req_msg_bytes)   /* payload of those, READ data included */          \
+	X(req_retransmits) /* packets sent again */                            \
+	X(req_timeouts)                                                        \
+	X(req_seq_naks)	    /* NAK sequence error received */                  \
+	X(req_implied_naks) /* a response past one that is missing */          \
+	X(req_rnr_naks)                                                        \
+	X(req_remote_errors)  /* fatal NAKs received */                        \
+	X(req_stale_acks)     /* acknowledging what is not outstanding */      \
+	X(req_blocked_budget) /* times a QP waited for the destination's bound \
+			       */                                              \
+	X(req_blocked_credit)                                                  \
+	X(local_errors) /* WQEs failed by a local check */                     \
+	/* responder */                                                        \
+	X(rsp_send_msgs)                                                       \
+	X(rsp_write_msgs)                                                      \
+	X(rsp_read_msgs)                                                       \
+	X(rsp_atomic_msgs)                                                     \
+	X(rsp_msg_bytes) /* payload taken in or, for READ, given out */        \
+	X(rsp_acks)                                                            \
+	X(rsp_rnr_naks)                                                        \
+	X(rsp_seq_naks)                                                        \
+	X(rsp_inv_req_naks)                                                    \
+	X(rsp_access_naks)                                                     \
+	X(rsp_op_naks)                                                         \
+	X(rsp_duplicates)                                                      \
+	X(rsp_atomic_replays)                                                  \
+	/* drops */                                                            \
+	X(rx_drop_malformed) /* any pkt_verdict but OK */                      \
+	X(rx_drop_no_qp)                                                       \
+	X(rx_drop_qp_type) /* the opcode is not of the QP's transport */       \
+	X(rx_drop_qp_state)                                                    \
+	X(rx_drop_src) /* source or destination address is not the QP's */     \
+	X(rx_drop_pkey)                                                        \
+	X(rx_drop_qkey)                                                        \
+	X(rx_drop_out_of_seq) /* after the one NAK of a gap */                 \
+	X(rx_drop_no_wqe)     /* UC, UD: no receive posted */                  \
+	X(rx_drop_len)	  /* UC, UD: does not fit, or wrong for its place */   \
+	X(rx_drop_access) /* UC: key, bounds, permission */                    \
+	X(rx_drop_duplicate) /* repeated request that cannot be served again   \
+			      */                                               \
+	X(rx_drop_response)  /* response that answers nothing */               \
+	X(rx_drop_rnr_wait)  /* came while an RNR NAK is outstanding */        \
+	X(rx_drop_opcode)    /* known, but not built (CNP, XRC, MADs) */       \
+	/* completions */                                                      \
+	X(cqes)                                                                \
+	X(cq_overflows)                                                        \
+	X(flushed_wrs)
+
+struct hca_counters {
+#define HCA_COUNTER_FIELD(name) uint64_t name;
+	HCA_COUNTERS(HCA_COUNTER_FIELD)
+#undef HCA_COUNTER_FIELD
+};
+
+#endif

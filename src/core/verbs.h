@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * verbs.h - the objects' verbs as the drivers call them. Which thread may call
+ * what: [E] and [P] as in core/hca.h.
+ *
+ * Errors are -errno and leave everything as it was. `user` is the driver's
+ * cookie, returned by x_user(). Destroy verbs answer -EBUSY while something
+ * still refers to the object; after a destroy or dereg returned 0 the core
+ * touches neither the object nor its memory again.
+ */
+#ifndef SOFTHCA_CORE_VERBS_H
+#define SOFTHCA_CORE_VERBS_H
+
+#include "base/assert.h"
+#include "core/hca.h"
+
+/* ---- protection domain [IBA 11.2.2] ---- */
+MUST_USE int pd_create(struct hca *hca, struct pd **ret_pd); /* [E] */
+MUST_USE int pd_destroy(struct pd *pd);			     /* [E] */
+
+/* ---- memory region [IBA 10.6, 11.2.8] ---- */
+struct mr_attr {
+	uint64_t va;	    /* where the bytes are, for the memory ops */
+	uint64_t iova;	    /* what keys' users call the first byte */
+	uint64_t len_bytes; /* 0: a key that grants access to nothing */
+	uint32_t access;    /* enum access_flags */
+};
+/* -EINVAL: unknown access bits, remote write or atomic without local write,
+ * va or iova wraps; -ENOMEM: table full or len above the limit. lkey == rkey.
+ * Does not touch the memory. [E] */
+MUST_USE int mr_reg(struct pd *pd, const struct mr_attr *attr,
+		    struct mr **ret_mr);
+MUST_USE int mr_dereg(struct mr *mr); /* [E] */
+enum mr_rereg_flags {
+	MR_REREG_TRANSLATION = 1 << 0,
+	MR_REREG_PD = 1 << 1,
+	MR_REREG_ACCESS = 1 << 2,
+};
+/* New key on success; the old one stops working. [E] */
+MUST_USE int mr_rereg(struct mr *mr, uint32_t flags, struct pd *pd,
+		      const struct mr_attr *attr);
+uint32_t mr_key(const struct mr *mr);
+
+/* ---- completion queue [IBA 10.8] ---- */
+/* cqe: entries wanted, 1..max_cqe; *cq_cqe() says what was given. [E] */
+MUST_USE int cq_create(struct hca *hca, uint32_t cqe, void *user,
+		       struct cq **ret_cq);
+MUST_USE int cq_destroy(struct cq *cq); /* [E]; -EBUSY: QPs or SRQs use it */
+/* [E] and no poller inside (rt holds the CQ's lock). -EINVAL: fewer than are
+ * present or above the limit. Keeps order and content. */
+MUST_USE int cq_resize(struct cq *cq, uint32_t cqe);
+uint32_t cq_cqe(const struct cq *cq);
+void *cq_user(const struct cq *cq);
+/* [P] Takes up to n completions, oldest first; returns how many. -EIO... never:
+ * an overrun CQ still gives what it holds. */
+int cq_poll(struct cq *cq, int n, struct wc *ret_wc);
+/* [P] The next CQE (or the next solicited or failed one) raises one
+ * HCA_EVENT_COMP; a CQE added after this returned is never missed. */
+void cq_arm(struct cq *cq, bool solicited_only);
+
+/* ---- shared receive queue [IBA 10.2.9] ---- */
+MUST_USE int srq_create(struct pd *pd, const struct srq_attr *attr, void *user,
+			struct srq **ret_srq); /* [E] */
+MUST_USE int srq_destroy(struct srq *srq);     /* [E] */
+/* Resizing takes the SRQ's post lock too. Writes what was given back to
+ * *attr. [E] */
+MUST_USE int srq_modify(struct srq *srq, struct srq_attr *attr, uint32_t mask);
+void srq_query(const struct srq *srq, struct srq_attr *ret_attr); /* [E] */
+void *srq_user(const struct srq *srq);
+/* [P] -ENOMEM: full; -EINVAL: too many SGEs. */
+MUST_USE int srq_post_recv(struct srq *srq, const struct recv_wr *wr);
+
+/* ---- address handle [IBA 11.2.2.2] ---- */
+/* -EINVAL: no global route on Ethernet, no such GID index, port, or an
+ * address family that is not the source's. [E] */
+MUST_USE int ah_create(struct pd *pd, const struct ah_attr *attr,
+		       struct ah **ret_ah);
+MUST_USE int ah_destroy(struct ah *ah); /* [E] */
+const struct path *ah_path(const struct ah *ah);
+
+/* ---- queue pair [IBA 10.2.4, 10.3, 11.2.4] ---- */
+struct qp_init {
+	enum qp_type type;
+	struct cq *send_cq, *recv_cq;
+	struct srq *srq;   /* NULL: a receive queue of its own */
+	struct qp_cap cap; /* asked */
+	bool sq_sig_all;
+	void *user;
+};
+/* *ret_cap: what was given, each at least what was asked. -EINVAL: above a
+ * limit. -ENOMEM. [E] */
+MUST_USE int qp_create(struct pd *pd, const struct qp_init *init,
+		       struct qp_cap *ret_cap, struct qp **ret_qp);
+/* Also takes the completions of this QP out of its CQs' view? No: CQEs that
+ * were written stay. [E] */
+MUST_USE int qp_destroy(struct qp *qp);
+/* By the transition and attribute tables [IBA 11.2.4.2, table 91]. -EINVAL:
+ * transition, a required attribute missing, one that is not allowed, or a
+ * value out of range; nothing changed. [E] */
+MUST_USE int qp_modify(struct qp *qp, const struct qp_attr *attr, uint32_t mask,
+		       int64_t now_ns);
+void qp_query(const struct qp *qp, struct qp_attr *ret_attr,
+	      struct qp_init *ret_init); /* [E] */
+uint32_t qp_num(const struct qp *qp);
+enum qp_state qp_state(const struct qp *qp); /* [P] */
+void *qp_user(const struct qp *qp);
+const struct path *qp_path(const struct qp *qp);
+/* [P] One WR each; the driver walks lists. Copies everything out of *wr
+ * (inline data too). -ENOMEM: queue full; -EINVAL: state (RESET, INIT, RTR),
+ * opcode or flags that this QP type has not, SGE count, inline length, message
+ * length; -EOPNOTSUPP: an opcode that is not built. In ERR the WR is accepted
+ * and flushed. */
+MUST_USE int qp_post_send(struct qp *qp, const struct send_wr *wr);
+/* [P] -EINVAL in RESET, with an SRQ, or too many SGEs; -ENOMEM: full. */
+MUST_USE int qp_post_recv(struct qp *qp, const struct recv_wr *wr);
+/* [P] Marks the QP for the next hca_doorbells; lock-free. Call after a batch
+ * of posts. True: it was not marked before. */
+bool qp_ring(struct qp *qp);
+
+#endif
