@@ -8,12 +8,16 @@
 
 #define ABI_EXPORT __attribute__((visibility("default")))
 
-/* Exports fn (a function of this file) in a second, non-default node. twin: a
- * name that nothing else has. An assembler directive, since clang 14 has no
- * symver attribute; so these files are not built with LTO. */
-#define ABI_ALSO(fn, twin, node)                                               \
+/* For a function that is exported in several nodes: ABI_ALSO once for each old
+ * node, ABI_DEFAULT for the newest. twin: a name that nothing else has.
+ * Assembler directives, since clang 14 has no symver attribute; so these files
+ * are not built with LTO. */
+#define ABI_ALSO(fn, twin, node) ABI_TWIN(fn, twin, "@" node)
+#define ABI_DEFAULT(fn, twin, node) ABI_TWIN(fn, twin, "@@" node)
+
+#define ABI_TWIN(fn, twin, at_node)                                            \
 	extern __typeof__(fn) twin                                             \
 		__attribute__((alias(#fn), visibility("default")));            \
-	__asm__(".symver " #twin "," #fn "@" node);
+	__asm__(".symver " #twin "," #fn at_node);
 
 #endif

@@ -10,7 +10,7 @@ A list has nodes and under each the names that it holds:
 kind: what a call answers.
     real   defined in our sources
     also   an older node of a name that another node has, same function; a
-           real one is exported there by its source (ABI_ALSO, abi.h)
+           real one is exported by its source (ABI_ALSO, ABI_DEFAULT: abi.h)
     int    EOPNOTSUPP        neg   -EOPNOTSUPP
     fd     -1 with errno     ptr   NULL with errno
     zero   0                 false 0 (bool)      void  nothing
@@ -56,10 +56,9 @@ def version_script(nodes):
     local = "\tlocal:\n\t\t*;\n"
     for node, parent, names in nodes:
         out.append(f"{node} {{\n")
-        listed = [n for n, kind in names if kind != "also"]
-        if listed:
+        if names:
             out.append("\tglobal:\n")
-            out.extend(f"\t\t{n};\n" for n in listed)
+            out.extend(f"\t\t{n};\n" for n, _ in names)
         out.append(local)
         local = ""
         out.append(f"}} {parent};\n" if parent else "};\n")
@@ -74,6 +73,18 @@ def stub(name, kind):
             f"{ret}{sep}{name}(void)\n{{\n{body}}}\n")
 
 
+def twins(nodes, stubs):
+    """The macros that put one stub into several nodes."""
+    several = {n for _, _, names in nodes for n, k in names if k == "also"}
+    for node, _, names in nodes:
+        for name, kind in names:
+            if name not in stubs or name not in several:
+                continue
+            macro = "ABI_ALSO" if kind == "also" else "ABI_DEFAULT"
+            twin = f"{name}_{node}".replace(".", "_")
+            yield f'\n{macro}({name}, {twin}, "{node}")\n'
+
+
 def c_stubs(nodes, source):
     out = ["/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */\n",
            f"/* Made by gen_abi.py from {source}: answers for what is not "
@@ -85,11 +96,7 @@ def c_stubs(nodes, source):
             if kind in BODIES:
                 stubs[name] = kind
                 out.append(stub(name, kind))
-    for node, _, names in nodes:
-        for name, kind in names:
-            if kind == "also" and name in stubs:
-                alias = f"{name}_{node}".replace(".", "_")
-                out.append(f'\nABI_ALSO({name}, {alias}, "{node}")\n')
+    out.extend(twins(nodes, stubs))
     out.append("\n/* a translation unit is never empty */\n"
                "extern int abi_stubs_end;\n")
     return "".join(out)
