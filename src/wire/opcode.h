@@ -85,7 +85,8 @@ enum opcode_flags {
 	OPCODE_WRITE = 1 << 6,
 	OPCODE_READ = 1 << 7,	  /* request or response */
 	OPCODE_ATOMIC = 1 << 8,	  /* request or response */
-	OPCODE_RECV_WQE = 1 << 9, /* consumes a receive WQE (at END) */
+	OPCODE_RECV_WQE = 1 << 9, /* completes a receive WQE: SENDs at END, and
+				     WRITEs with immediate at END */
 };
 
 struct opcode_info {
