@@ -68,11 +68,24 @@ def cmocka_lines(text):
             yield outcome[word], name
 
 
-def count_program(entry):
+def plain_name(entry):
+    """Meson writes "project:suite / name" or just "name"."""
+    return entry["name"].split(" / ")[-1]
+
+
+def suites_of(build):
+    """test name -> suite, as meson.build has them."""
+    out = subprocess.run(["meson", "introspect", "--tests", build],
+                         check=True, capture_output=True, text=True).stdout
+    return {t["name"]: t["suite"][0].split(":")[-1]
+            for t in json.loads(out)}
+
+
+def count_program(entry, suite):
     """The Tally of one entry of meson's testlog."""
     t = Tally()
     t.seconds = entry["duration"]
-    name = entry["name"].replace("softhca:", "").replace(" / ", "/")
+    name = "%s/%s" % (suite, plain_name(entry))
     text = entry.get("stdout", "")
     lines = []
     if re.search(r"^(TAP version|1\.\.\d+)", text, re.M):
@@ -115,10 +128,6 @@ def run_meson(build, suites):
     return entries
 
 
-def suite_of(entry):
-    return entry["name"].split(" / ")[0].split(":")[-1]
-
-
 def print_suites(suites):
     width = max(len(s) for s in suites)
     print("\n%-*s  passed  failed  skipped   seconds" % (width, "suite"))
@@ -149,9 +158,11 @@ def main():
     total = Tally()
     suites = collections.OrderedDict()
     for build in args.build:
+        suite_of = suites_of(build)
         for entry in run_meson(build, args.suite):
-            t = count_program(entry)
-            suites.setdefault(suite_of(entry), Tally()).add(t)
+            suite = suite_of[plain_name(entry)]
+            t = count_program(entry, suite)
+            suites.setdefault(suite, Tally()).add(t)
             total.add(t)
 
     print_suites(suites)
@@ -164,7 +175,11 @@ def main():
         bad = forbidden_skips(total.skipped, args.allowed_skips)
         for name in bad:
             print("skipped, but not allowed to be: " + name)
-    print(total.closing(), flush=True)
+    closing = total.closing()
+    with open(os.path.join(args.build[0], "closing_line.txt"), "w",
+              encoding="ascii") as f:
+        f.write(closing + "\n")
+    print(closing, flush=True)
     return 1 if total.failed or bad else 0
 
 
