@@ -24,8 +24,9 @@
 /* ---- what the driver gives at creation ---- */
 
 struct hca_ops {
-	/* Zeroed memory / its release; called from [E] create and destroy
-	 * verbs only, never from a data path. NULL: out of memory. */
+	/* Zeroed memory / its release; called from [E] control verbs only
+	 * (create, modify, resize, destroy), never from a data path. NULL: out
+	 * of memory. */
 	void *(*alloc)(void *ctx, size_t size, size_t align);
 	void (*free)(void *ctx, void *p);
 

@@ -67,6 +67,7 @@ MUST_USE int srq_destroy(struct srq *srq);     /* [E] */
 MUST_USE int srq_modify(struct srq *srq, struct srq_attr *attr, uint32_t mask);
 void srq_query(const struct srq *srq, struct srq_attr *ret_attr); /* [E] */
 void *srq_user(const struct srq *srq);
+uint32_t srq_num(const struct srq *srq);
 /* [P] -ENOMEM: full; -EINVAL: too many SGEs. */
 MUST_USE int srq_post_recv(struct srq *srq, const struct recv_wr *wr);
 
@@ -91,8 +92,8 @@ struct qp_init {
  * limit. -ENOMEM. [E] */
 MUST_USE int qp_create(struct pd *pd, const struct qp_init *init,
 		       struct qp_cap *ret_cap, struct qp **ret_qp);
-/* Also takes the completions of this QP out of its CQs' view? No: CQEs that
- * were written stay. [E] */
+/* CQEs that were written stay in their CQs. -EBUSY: frames of this QP wait for
+ * hca_tx_done. No thread may be posting to it. [E] */
 MUST_USE int qp_destroy(struct qp *qp);
 /* By the transition and attribute tables [IBA 11.2.4.2, table 91]. -EINVAL:
  * transition, a required attribute missing, one that is not allowed, or a

@@ -25,6 +25,7 @@ struct budget {
 
 struct budget_wait {
 	struct dlist node;
+	uint32_t want; /* what the refused take asked for */
 	void (*wake)(struct budget_wait *w); /* schedule the owner */
 };
 
@@ -35,8 +36,16 @@ void budget_wait_init(struct budget_wait *w,
 /* True: n was taken. False: w waits in line (once). */
 bool budget_take(struct budget *b, uint32_t n, struct budget_wait *w);
 
-/* Gives n back and wakes waiters, oldest first, while there is room. A woken
- * waiter is off the line and must take again. */
+/* Gives n back and wakes waiters, oldest first, while there is room for what
+ * they want; everybody when nothing is in flight any more. A woken waiter is
+ * off the line and must take again; nothing is reserved for it. Waiters exist
+ * only while something is in flight, so each is woken in the end. */
 void budget_give(struct budget *b, uint32_t n);
+
+/* Leaves the line; harmless when not in it. */
+static inline void budget_leave(struct budget_wait *w)
+{
+	dlist_remove(&w->node);
+}
 
 #endif

@@ -6,12 +6,15 @@
 #ifndef SOFTHCA_CORE_OBJ_HCA_PRIV_H
 #define SOFTHCA_CORE_OBJ_HCA_PRIV_H
 
+#include <stdatomic.h>
+
 #include "base/prng.h"
 #include "base/twheel.h"
 #include "core/obj/budget.h"
+#include "core/obj/event.h"
 #include "core/verbs.h"
 
-struct idtab; /* obj/idtab.h: index <-> pointer with a free list */
+struct idtab; /* obj/idtab.h: ids <-> pointers */
 
 struct hca {
 	struct hca_config cfg;
@@ -24,9 +27,11 @@ struct hca {
 	struct idtab *qps, *mrs, *cqs, *srqs, *pds, *ahs;
 	_Atomic(struct qp *) bells; /* MPSC stack of rung QPs */
 	struct dlist
-		ready[16];   /* hca_tx.c: by SL, QPs with something to send */
-	uint32_t ready_mask; /* bit sl: list not empty */
-	struct dlist events; /* objects with pending events, oldest first */
+		ready[16];     /* hca_tx.c: by SL, QPs with something to send */
+	uint32_t ready_mask;   /* bit sl: list not empty */
+	uint32_t turn_sl;      /* class whose turn it is */
+	struct dlist events;   /* struct event_src.node, oldest first */
+	struct dlist overruns; /* cq.c: struct cq.overrun_node to be settled */
 	struct budget read_budget; /* READ responses on their way to us */
 	struct dlist dests;	   /* per-destination budgets, obj/dest.h */
 
@@ -34,10 +39,23 @@ struct hca {
 	uint16_t pkeys[HCA_PKEYS_MAX];
 	enum port_state port_state;
 	uint32_t netdev_mtu;
-	uint32_t port_events; /* bits of enum async_type */
+	_Atomic uint32_t ud_max_bytes; /* of a UD message; posters read it */
+	struct event_src port_events;
 
 	struct hca_counters counters;
 };
+
+/* Memory from the driver. */
+static inline void *hca_alloc(struct hca *hca, size_t size)
+{
+	return hca->ops->alloc(hca->ops_ctx, size, 64);
+}
+
+static inline void hca_release(struct hca *hca, void *p)
+{
+	if (p)
+		hca->ops->free(hca->ops_ctx, p);
+}
 
 #define HCA_COUNT(hca, name) ((hca)->counters.name++)
 #define HCA_ADD(hca, name, n) ((hca)->counters.name += (uint64_t)(n))

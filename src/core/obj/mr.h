@@ -12,6 +12,7 @@ struct mr {
 	uint32_t key; /* index << 8 | random byte; lkey and rkey */
 	uint32_t access;
 	uint64_t va, iova, len_bytes;
+	uint32_t index; /* in hca->mrs */
 };
 
 /* The MR that `key` names, if it belongs to pd, grants every bit of `access`

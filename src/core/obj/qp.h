@@ -4,7 +4,8 @@
  * their sub-machines. Each sub-machine's fields are written by its own file
  * alone (ARCHITECTURE.md, "who owns what").
  *
- *   qp.c       create, destroy, query, post, doorbell
+ *   qp.c       create, destroy, query
+ *   qp_post.c  post, doorbell
  *   qp_fsm.c   modify: transition and attribute tables
  *   qp_done.c  completions, the error state, flushing
  *   hca_tx.c   scheduling: whose turn it is to send
@@ -15,8 +16,8 @@
 
 #include <stdatomic.h>
 
-#include "base/twheel.h"
 #include "core/obj/budget.h"
+#include "core/obj/event.h"
 #include "core/obj/wq.h"
 #include "core/verbs.h"
 #include "wire/pkt.h"
@@ -34,9 +35,17 @@ struct transport_ops {
 	 * were checked. */
 	void (*rx)(struct qp *qp, const struct rx_frame *f,
 		   const struct pkt *pkt, int64_t now_ns);
-	/* Builds the next frame; false: nothing to send now, the scheduler
-	 * forgets the QP until qp_sched(). Responses go before requests. */
+	/* Builds the next frame: writes frame->pkt and len_bytes. path
+	 * (qp->path), dest_qpn (attr.dest_qpn), tos (the path's class, ECT(0))
+	 * and owner are set already and may be overwritten; hca_tx.c counts
+	 * tx_pkts and tx_payload_bytes. False: nothing to send now, the
+	 * scheduler forgets the QP until qp_sched(). Responses go before
+	 * requests. Called in whatever state a sched()uled QP is: in SQD no
+	 * WQE that is not `started` may be begun [IBA 10.3.1.5]. */
 	bool (*tx)(struct qp *qp, struct tx_frame *frame, int64_t now_ns);
+	/* The oldest frame of this QP that was not yet done is done; not called
+	 * for frames built before a RESET. NULL: of no interest. */
+	void (*tx_done)(struct qp *qp);
 	/* Before the QP goes away: cancel timers, leave budget lines. */
 	void (*fini)(struct qp *qp);
 	/* Accepts an opcode at post? (enum wr_opcode) */
@@ -65,6 +74,8 @@ struct qp {
 	struct path path; /* RC, UC; copied from the GID entry at RTR */
 	uint32_t mtu;	  /* bytes of payload a packet */
 	uint16_t pkey;
+	uint8_t sl;	   /* class of the next frame; UD sets it per WQE */
+	struct dest *dest; /* RC: account of path and peer, from RTR on */
 
 	/* Rings. sq: entries head..tail are not completed. */
 	struct wring sq;
@@ -80,10 +91,10 @@ struct qp {
 	struct dlist sched_node;
 	uint32_t burst_left;
 	uint32_t tx_unfinished; /* frames between hca_tx and hca_tx_done */
+	uint32_t tx_stale;	/* of those, built before the last RESET */
 
-	/* Async events: pending bits (1 << enum async_type) and the line. */
-	uint32_t events_pending;
-	struct dlist event_node;
+	struct event_src events; /* hca_event.c */
+	bool comm_est;		 /* COMM_EST was raised */
 
 	/* The transport's own, state_bytes long; see rc/rc_qp.h and so on. */
 	_Alignas(16) uint8_t transport_state[];
@@ -101,7 +112,9 @@ static inline struct wqe *qp_wqe(struct qp *qp, uint32_t i)
 }
 
 /* Completes the oldest WQE of the SQ and pops it: a CQE when signaled or when
- * status is not success. Counts messages. Does not change the QP's state. */
+ * status is not success. Counts messages, their bytes and local_errors. Does
+ * not change the QP's state. In SQD raises SQ_DRAINED when no started WQE is
+ * left. */
 void qp_complete_send(struct qp *qp, enum wc_status status);
 
 /* The receive WQE that the message now arriving fills: the head of the RQ,
@@ -115,6 +128,10 @@ uint32_t qp_recv_posted(struct qp *qp);
 /* Completes the current receive WQE. wc: caller sets status, opcode,
  * byte_len, imm_be_or_rkey, wc_flags, src_qpn; the rest is filled here. */
 void qp_complete_recv(struct qp *qp, struct wc *wc, bool solicited);
+
+/* What the SQD state waits for: no WQE that was begun is left; raises
+ * SQ_DRAINED once if that was asked for. */
+void qp_sqd_check(struct qp *qp);
 
 /* To the error state: tells the transport, then flushes SQ and RQ (the
  * current receive too) in order with WC_WR_FLUSH_ERR; raises LAST_WQE_REACHED
