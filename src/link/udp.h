@@ -48,7 +48,8 @@ struct udp_link_config {
 	bool icrc_strict;      /* refuse icrc_relaxed */
 	unsigned send_sockets; /* 1..64, default 8; per address family */
 	int sndbuf_bytes;      /* 0: leave the kernel's default */
-	/* Says once per path why an offload is not used (--verbose). */
+	/* Says once why an offload is not used (--verbose). May be called
+	 * from [E]: it must not block. NULL: nobody listens. */
 	void (*note)(const char *text);
 };
 
@@ -88,6 +89,12 @@ void udp_link_tx_add(struct udp_link *l, const struct rocev2_flow *flow,
 /* [E] Sends what was added. Returns frames still held: 0 normally; held frames
  * are tried again by the next flush, in order. */
 unsigned udp_link_flush(struct udp_link *l);
+
+/* [E] Why the last flush held frames: the send socket to watch for POLLOUT, or
+ * -1 when a receiver on this host is full (or nothing is held): then flush
+ * again after UDP_LINK_RETRY_NS. */
+int udp_link_wants_write(const struct udp_link *l);
+#define UDP_LINK_RETRY_NS 50000
 
 /* [E] Called for each frame that udp_link_flush() handed to the kernel or that
  * udp_link_rx() took, with IPv4 ID and DF as on the wire, sealed packet
