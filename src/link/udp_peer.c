@@ -20,21 +20,26 @@
 #include <unistd.h>
 
 #define GIVE_UP_NS 500000000
-#define MEMINFO_VARS SK_MEMINFO_VARS
 
-/* Kernel 6.18: a datagram of its own lies in a power-of-two allocation with
- * about 400 bytes of bookkeeping in it, and 320 are charged on top. Segments
- * that the kernel has to cut for a receiver without UDP_GRO cost 832 each,
- * more than those that stay merged. */
-uint32_t udp_charge_bytes(uint32_t frame_bytes, unsigned nframes)
+/* What kernel 6.18 charges a receive buffer; upper bounds. A datagram of its
+ * own lies in a power-of-two allocation with about 400 bytes of bookkeeping in
+ * it, and 320 come on top. Segments that the kernel has to cut for a receiver
+ * without UDP_GRO cost 832 each; merged ones cost their bytes and once that. */
+static uint32_t charge_single(uint32_t bytes)
 {
 	uint32_t alloc = 512;
 
-	if (nframes > 1)
-		return nframes * (frame_bytes + 832);
-	while (alloc < frame_bytes + 448)
+	while (alloc < bytes + 448)
 		alloc *= 2;
 	return alloc + 320;
+}
+
+static uint32_t msg_charge(const struct udp_tx *tx, const struct udp_peer *p,
+			   const struct udp_msg *m)
+{
+	if (m->nframes == 1 || m->singly || !tx->segment)
+		return m->nframes * charge_single(m->seg_bytes);
+	return p->merges ? m->bytes + 1280 : m->bytes + m->nframes * 832u;
 }
 
 static int64_t now_ns(void)
@@ -69,51 +74,77 @@ static bool wait_for(struct udp_peer *p, uint32_t rmem)
 	return !p->given_up;
 }
 
-/* Asks how full the receiver is. True: `charge` more bytes fit. */
-static bool peer_ask(struct udp_peer *p, uint32_t charge)
+enum answer { FITS, FULL, SEND_FIRST };
+
+static bool ask_merges(int fd)
 {
-	uint32_t info[MEMINFO_VARS] = { 0 };
+	int on = 0;
+	socklen_t len = sizeof(on);
+
+	return syscall(SYS_getsockopt, fd, IPPROTO_UDP, UDP_GRO, &on, &len) ==
+		       0 &&
+	       on;
+}
+
+/* Asks how full the receiver is: does `charge` fit behind what is admitted
+ * already? */
+static enum answer peer_ask(struct udp_peer *p, uint32_t charge)
+{
+	uint32_t info[SK_MEMINFO_VARS] = { 0 };
 	socklen_t len = sizeof(info);
 	uint32_t rmem, limit, spare;
 
 	if (syscall(SYS_getsockopt, p->fd, SOL_SOCKET, SO_MEMINFO, info, &len))
-		return true; /* cannot be known: as for any remote receiver */
-	rmem = info[SK_MEMINFO_RMEM_ALLOC];
+		return FITS; /* cannot be known: as for any remote receiver */
+	p->merges = ask_merges(p->fd);
+	rmem = info[SK_MEMINFO_RMEM_ALLOC] + p->unsent_bytes;
 	limit = info[SK_MEMINFO_RCVBUF] / 4 * 3;
+	p->credit_bytes = 0;
 	if (rmem && rmem + charge > limit) {
-		p->credit_bytes = 0;
-		return !wait_for(p, rmem);
+		if (p->unsent_bytes)
+			return SEND_FIRST;
+		return wait_for(p, rmem) ? FULL : FITS;
 	}
 	p->rmem_bytes = rmem;
 	p->full_since_ns = 0;
 	p->given_up = false;
 	spare = limit > rmem + charge ? limit - rmem - charge : 0;
-	if (spare > limit / 6)
-		spare = limit / 6;
-	p->credit_bytes = (int32_t)spare;
-	return true;
+	p->credit_bytes = spare < limit / 6 ? spare : limit / 6;
+	return FITS;
+}
+
+static enum answer admit(struct udp_tx *tx, struct udp_peer *p, uint32_t charge)
+{
+	enum answer a = FITS;
+
+	if (p->unsent_run != tx->run) {
+		p->unsent_run = tx->run;
+		p->unsent_bytes = 0;
+	}
+	if (p->credit_bytes >= charge)
+		p->credit_bytes -= charge;
+	else
+		a = peer_ask(p, charge);
+	if (a == FITS)
+		p->unsent_bytes += charge;
+	return a;
 }
 
 bool udp_peer_admit(struct udp_link *l, const struct udp_msg *m)
 {
+	struct udp_tx *tx = &l->tx;
 	struct udp_peer *p;
-	uint32_t charge;
+	enum answer a;
 
 	if (m->peer_fd < 0)
 		return true;
-	p = peer_get(&l->tx, m->peer_fd);
-	if (p->blocked_flush == l->tx.flush)
+	p = peer_get(tx, m->peer_fd);
+	if (p->blocked_flush == tx->flush)
 		return false;
-	charge = udp_charge_bytes(m->seg_bytes, m->nframes);
-	if (m->singly || !l->tx.segment)
-		charge = m->nframes * udp_charge_bytes(m->seg_bytes, 1);
-	if ((uint32_t)p->credit_bytes >= charge) {
-		p->credit_bytes -= (int32_t)charge;
-		return true;
+	a = admit(tx, p, msg_charge(tx, p, m));
+	if (a == FULL) {
+		p->blocked_flush = tx->flush;
+		l->count.tx_blocked_peer++;
 	}
-	if (peer_ask(p, charge))
-		return true;
-	p->blocked_flush = l->tx.flush;
-	l->count.tx_blocked_peer++;
-	return false;
+	return a == FITS;
 }

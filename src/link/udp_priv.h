@@ -8,6 +8,10 @@
 #ifndef SOFTHCA_LINK_UDP_PRIV_H
 #define SOFTHCA_LINK_UDP_PRIV_H
 
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE /* struct mmsghdr; the build sets it too */
+#endif
+
 #include <netinet/in.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -75,9 +79,12 @@ struct udp_msg_io {
  * asking again. */
 struct udp_peer {
 	int fd; /* -1: unused */
-	int32_t credit_bytes;
+	uint32_t credit_bytes;
+	uint32_t unsent_bytes; /* admitted to run unsent_run, not yet sent */
+	uint64_t unsent_run;
 	uint32_t rmem_bytes;	/* at the last question */
 	int64_t full_since_ns;	/* 0: it is not full */
+	bool merges;		/* has UDP_GRO: charged by the bytes */
 	bool given_up;		/* full and not reading: not waited for */
 	uint64_t blocked_flush; /* number of the flush that found it full */
 };
@@ -100,6 +107,7 @@ struct udp_tx {
 	struct mmsghdr hdr[UDP_TX_FRAMES]; /* hdr[i] is msg[i] for the kernel */
 	struct udp_peer peer[UDP_PEERS];
 	uint64_t flush; /* counts flushes, from 1 */
+	uint64_t run;	/* counts runs of messages, from 1 */
 	int wants_write;
 };
 
@@ -162,12 +170,10 @@ struct udp_link {
 	struct udp_rx rx;
 };
 
-/* udp_peer.c: true when the message may go to its local receiver now; else
- * the receiver is full and the message has to wait. */
+/* udp_peer.c: true when the message may join the run that tx.run counts. False
+ * for the first of a run: its receiver is full, it has to wait; for a later
+ * one: the run has to be sent first. */
 bool udp_peer_admit(struct udp_link *l, const struct udp_msg *m);
-
-/* What a receive buffer is charged for a datagram, an upper bound. */
-uint32_t udp_charge_bytes(uint32_t frame_bytes, unsigned nframes);
 
 /* udp_tx.c, udp_rx.c: set up what the data paths use. 0, -ENOMEM. */
 int udp_tx_init(struct udp_link *l);

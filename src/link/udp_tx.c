@@ -388,6 +388,7 @@ static unsigned flush_from(struct udp_link *l, unsigned i)
 	const struct udp_msg *m = &tx->msg[i];
 	unsigned end = i;
 
+	tx->run++;
 	if (tx->sock[m->sock].blocked_flush == tx->flush)
 		return i + 1;
 	if (needs_singly(tx, m)) {
