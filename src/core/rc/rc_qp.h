@@ -167,6 +167,11 @@ static inline struct rc_qp *rc_of(struct qp *qp)
 	return (struct rc_qp *)(void *)qp->transport_state;
 }
 
+static inline const struct rc_qp *rc_view(const struct qp *qp)
+{
+	return (const struct rc_qp *)(const void *)qp->transport_state;
+}
+
 static inline struct qp *rc_owner(struct rc_qp *rc)
 {
 	return CONTAINER_OF((uint8_t *)rc, struct qp, transport_state);

@@ -45,8 +45,7 @@ void rc_replay_reset(struct qp *qp)
 
 uint32_t rc_replay_outstanding(const struct qp *qp)
 {
-	return ((const struct rc_qp *)(const void *)qp->transport_state)
-		->replay.fresh;
+	return rc_view(qp)->replay.fresh;
 }
 
 static void pop(struct rc_replay *q)

@@ -63,11 +63,14 @@ uint8_t rc_rsp_ack_syndrome(struct qp *qp)
 static const struct {
 	uint8_t nak;	/* enum nak_code */
 	uint8_t event;	/* enum async_type */
-	uint8_t status; /* of the receive WQE that the message fills */
+	uint8_t status; /* of the receive WQE, when the fault is there */
 } refusals[] = {
-	[RC_RSP_INV_REQ] = { NAK_INVALID_REQUEST, ASYNC_QP_REQ_ERR },
-	[RC_RSP_ACCESS_ERR] = { NAK_REMOTE_ACCESS, ASYNC_QP_ACCESS_ERR },
-	[RC_RSP_OP_ERR] = { NAK_REMOTE_OPERATIONAL, ASYNC_QP_ACCESS_ERR },
+	[RC_RSP_INV_REQ] = { NAK_INVALID_REQUEST, ASYNC_QP_REQ_ERR,
+			     WC_SUCCESS },
+	[RC_RSP_ACCESS_ERR] = { NAK_REMOTE_ACCESS, ASYNC_QP_ACCESS_ERR,
+				WC_SUCCESS },
+	[RC_RSP_OP_ERR] = { NAK_REMOTE_OPERATIONAL, ASYNC_QP_ACCESS_ERR,
+			    WC_SUCCESS },
 	[RC_RSP_RECV_LEN_ERR] = { NAK_INVALID_REQUEST, 0, WC_LOC_LEN_ERR },
 	[RC_RSP_RECV_PROT_ERR] = { NAK_REMOTE_OPERATIONAL, 0, WC_LOC_PROT_ERR },
 };
