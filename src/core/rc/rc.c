@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * rc.c - the reliable connected transport as the rest of the core sees it:
+ * what each QP state means to the sub-machines, and packets to their halves.
+ */
+#include "core/rc/rc_cmp.h"
+#include "core/rc/rc_flow.h"
+#include "core/rc/rc_qp.h"
+#include "core/rc/rc_replay.h"
+#include "core/rc/rc_req.h"
+#include "core/rc/rc_rsp.h"
+#include "core/rc/rc_timer.h"
+
+static void reset(struct qp *qp)
+{
+	rc_req_stop(qp);
+	rc_req_reset(qp);
+	rc_cmp_reset(qp);
+	rc_rsp_reset(qp);
+	rc_replay_reset(qp);
+}
+
+static void rc_init(struct qp *qp)
+{
+	ASSERT(qp->hca->cfg.limits.max_rd_atomic <= RC_RD_ATOMIC_MAX);
+	rc_timer_init(qp);
+	rc_flow_init(qp);
+	reset(qp);
+}
+
+static void enter_rts(struct qp *qp, enum qp_state old)
+{
+	if (old == QP_STATE_RTR) {
+		rc_timer_reset(qp);
+		rc_cmp_start(qp);
+		rc_req_start(qp);
+	} else if (old == QP_STATE_SQD) {
+		rc_req_resume(qp);
+	}
+}
+
+static void enter_error(struct qp *qp)
+{
+	rc_req_stop(qp);
+	if (!rc_rsp_stop(qp))
+		rc_replay_reset(qp);
+}
+
+static void rc_enter(struct qp *qp, enum qp_state old, int64_t now_ns)
+{
+	(void)now_ns;
+	switch ((enum qp_state)qp->state) {
+	case QP_STATE_RESET:
+		reset(qp);
+		break;
+	case QP_STATE_RTR:
+		rc_flow_start(qp);
+		rc_rsp_start(qp);
+		break;
+	case QP_STATE_RTS:
+		enter_rts(qp, old);
+		break;
+	case QP_STATE_ERR:
+		enter_error(qp);
+		break;
+	case QP_STATE_INIT:
+	case QP_STATE_SQD: /* rc_req begins no WQE that is not begun */
+	case QP_STATE_SQE: /* not of this transport */
+		break;
+	}
+}
+
+static void rc_rx(struct qp *qp, const struct rx_frame *f,
+		  const struct pkt *pkt, int64_t now_ns)
+{
+	(void)f;
+	if (pkt->info->flags & OPCODE_RESPONSE)
+		rc_cmp_rx(qp, pkt, now_ns);
+	else
+		rc_rsp_rx(qp, pkt, now_ns);
+}
+
+/* Responses go first: the peer's progress does not wait for ours. */
+static bool rc_tx(struct qp *qp, struct tx_frame *f, int64_t now_ns)
+{
+	return rc_replay_tx(qp, f, now_ns) || rc_req_tx(qp, f, now_ns);
+}
+
+static bool rc_can_post(uint32_t opcode)
+{
+	return opcode <= WR_FETCH_ADD;
+}
+
+const struct transport_ops rc_transport = {
+	.wire = TRANSPORT_RC,
+	.state_bytes = sizeof(struct rc_qp),
+	.init = rc_init,
+	.enter = rc_enter,
+	.rx = rc_rx,
+	.tx = rc_tx,
+	.fini = reset,
+	.can_post = rc_can_post,
+};

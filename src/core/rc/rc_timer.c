@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * rc_timer.c - timers of the requester.
+ *
+ * Progress moves a deadline instead of the timer: a stream of ACKs costs one
+ * store each. When the timer fires ahead of the deadline it is armed again.
+ */
+#include "core/rc/rc_timer.h"
+
+#include "core/rc/rc_cmp.h"
+#include "core/rc/rc_req.h"
+
+#define RNR_RETRY_INFINITE 7
+
+static void transport_fired(struct timer *t, int64_t now_ns)
+{
+	struct rc_qp *rc = CONTAINER_OF(t, struct rc_qp, timer.transport);
+	struct qp *qp = rc_owner(rc);
+
+	if (now_ns < rc->timer.deadline_ns) {
+		timer_arm(&qp->hca->wheel, t, rc->timer.deadline_ns);
+		return;
+	}
+	rc_cmp_timeout(qp, now_ns);
+}
+
+static void rnr_fired(struct timer *t, int64_t now_ns)
+{
+	struct rc_qp *rc = CONTAINER_OF(t, struct rc_qp, timer.rnr);
+
+	(void)now_ns;
+	rc_req_rnr_over(rc_owner(rc));
+}
+
+void rc_timer_init(struct qp *qp)
+{
+	struct rc_timer *t = &rc_of(qp)->timer;
+
+	timer_init(&t->transport, transport_fired);
+	timer_init(&t->rnr, rnr_fired);
+}
+
+static void counters_refill(struct qp *qp)
+{
+	struct rc_timer *t = &rc_of(qp)->timer;
+
+	t->retries_left = qp->attr.retry_cnt;
+	t->rnr_left = qp->attr.rnr_retry;
+}
+
+void rc_timer_reset(struct qp *qp)
+{
+	rc_timer_stop(qp);
+	rc_timer_rnr_stop(qp);
+	counters_refill(qp);
+}
+
+int64_t rc_timer_timeout_ns(const struct qp *qp)
+{
+	uint8_t code = qp->attr.timeout & 31;
+
+	return code ? INT64_C(4096) << code : INT64_MAX;
+}
+
+static void transport_start(struct qp *qp, int64_t now_ns)
+{
+	struct rc_timer *t = &rc_of(qp)->timer;
+	int64_t timeout_ns = rc_timer_timeout_ns(qp);
+
+	if (timeout_ns == INT64_MAX)
+		return;
+	t->deadline_ns = now_ns + timeout_ns;
+	if (!timer_armed(&t->transport))
+		timer_arm(&qp->hca->wheel, &t->transport, t->deadline_ns);
+}
+
+void rc_timer_sent(struct qp *qp, int64_t now_ns)
+{
+	if (!timer_armed(&rc_of(qp)->timer.transport))
+		transport_start(qp, now_ns);
+}
+
+void rc_timer_progress(struct qp *qp, bool in_flight, int64_t now_ns)
+{
+	counters_refill(qp);
+	if (in_flight)
+		transport_start(qp, now_ns);
+	else
+		rc_timer_stop(qp);
+}
+
+void rc_timer_stop(struct qp *qp)
+{
+	timer_cancel(&rc_of(qp)->timer.transport);
+}
+
+void rc_timer_rnr_start(struct qp *qp, int64_t ns, int64_t now_ns)
+{
+	rc_timer_stop(qp);
+	timer_arm(&qp->hca->wheel, &rc_of(qp)->timer.rnr, now_ns + ns);
+}
+
+void rc_timer_rnr_stop(struct qp *qp)
+{
+	timer_cancel(&rc_of(qp)->timer.rnr);
+}
+
+bool rc_timer_take_retry(struct qp *qp)
+{
+	struct rc_timer *t = &rc_of(qp)->timer;
+
+	if (t->retries_left == 0)
+		return false;
+	t->retries_left--;
+	return true;
+}
+
+bool rc_timer_take_rnr_retry(struct qp *qp)
+{
+	struct rc_timer *t = &rc_of(qp)->timer;
+
+	if (t->rnr_left == RNR_RETRY_INFINITE)
+		return true;
+	if (t->rnr_left == 0)
+		return false;
+	t->rnr_left--;
+	return true;
+}
