@@ -1,0 +1,188 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * sim_run.c - rounds of the random workload in virtual time.
+ *
+ *   sim_run --seed N --rounds M [--msgs K] [--verbose] PROFILE...
+ *
+ * PROFILE is rc/clean, uc/loss5, ... (sim_profile.c). Round i of a profile has
+ * seed N + i. The first failure ends the run and prints one line that replays
+ * it; so does an abort in the core.
+ */
+#include <argp.h>
+#include <inttypes.h>
+#include <signal.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#include "sim_heap.h"
+#include "sim_profile.h"
+
+struct options {
+	uint64_t seed, rounds;
+	uint32_t msgs;
+	bool verbose;
+	char **profiles;
+	int num_profiles;
+};
+
+static char replay[256]; /* for the abort handler */
+static size_t replay_len;
+
+static void on_abort(int sig)
+{
+	ssize_t n = write(STDERR_FILENO, replay, replay_len);
+
+	(void)n;
+	signal(sig, SIG_DFL);
+	raise(sig);
+}
+
+static void set_replay(const struct options *o, const char *profile,
+		       uint64_t seed)
+{
+	int n = snprintf(replay, sizeof(replay),
+			 "replay: sim_run --seed %" PRIu64
+			 " --rounds 1 --msgs %" PRIu32 " %s\n",
+			 seed, o->msgs, profile);
+
+	replay_len = (size_t)n;
+}
+
+static void report(const char *profile, uint64_t seed, const struct verdict *v)
+{
+	fprintf(stderr,
+		"sim_run: %s seed %" PRIu64 " at %" PRId64 " ns: %s: %#" PRIx64
+		" %#" PRIx64 " %#" PRIx64 "\n%s",
+		profile, seed, v->at_ns, v->what, v->a, v->b, v->c, replay);
+}
+
+static void add_stats(struct wl_stats *sum, const struct wl_stats *s)
+{
+	sum->msgs += s->msgs;
+	sum->receives += s->receives;
+	sum->failures += s->failures;
+	sum->read_bytes += s->read_bytes;
+	sum->retransmits += s->retransmits;
+	sum->rnr_naks += s->rnr_naks;
+	sum->cable.sent += s->cable.sent;
+	sum->cable.dropped += s->cable.dropped;
+	sum->cable.duplicated += s->cable.duplicated;
+	sum->cable.reordered += s->cable.reordered;
+	sum->cable.corrupted += s->cable.corrupted;
+}
+
+static void print_stats(const char *profile, const struct wl_stats *s)
+{
+	printf("%s: %" PRIu64 " messages, %" PRIu64 " received, %" PRIu64
+	       " failed connections, %" PRIu64 " frames (%" PRIu64
+	       " lost, %" PRIu64 " doubled, %" PRIu64 " late, %" PRIu64
+	       " broken), %" PRIu64 " sent again, %" PRIu64 " RNR\n",
+	       profile, s->msgs, s->receives, s->failures, s->cable.sent,
+	       s->cable.dropped, s->cable.duplicated, s->cable.reordered,
+	       s->cable.corrupted, s->retransmits, s->rnr_naks);
+}
+
+/* A run that moves nothing, or whose faults never happen, proves nothing. */
+static bool vacuous(const struct wl_config *cfg, const struct wl_stats *s)
+{
+	const struct cable_faults *f = &cfg->faults;
+
+	return !s->msgs || (f->drop_ppm && !s->cable.dropped) ||
+	       (f->dup_ppm && !s->cable.duplicated) ||
+	       (f->reorder_ppm && !s->cable.reordered) ||
+	       (f->corrupt_ppm && !s->cable.corrupted) ||
+	       (cfg->errors && cfg->type == QP_TYPE_RC && !s->failures);
+}
+
+static int run_profile(const struct options *o, const char *name)
+{
+	static struct wl wl;
+	struct wl_stats sum = { 0 };
+	struct wl_config cfg;
+
+	if (!sim_profile(name, o->msgs, &cfg)) {
+		fprintf(stderr, "sim_run: no profile %s\n", name);
+		return 2;
+	}
+	for (uint64_t i = 0; i < o->rounds; i++) {
+		uint64_t seed = o->seed + i;
+
+		set_replay(o, name, seed);
+		if (wl_run(&wl, &cfg, seed, &sim_heap)) {
+			fprintf(stderr, "sim_run: out of memory\n");
+			return 2;
+		}
+		if (wl.verdict.what) {
+			report(name, seed, &wl.verdict);
+			return 1;
+		}
+		if (o->verbose)
+			print_stats(name, &wl.stats);
+		add_stats(&sum, &wl.stats);
+	}
+	print_stats(name, &sum);
+	if (o->rounds >= 10 && vacuous(&cfg, &sum)) {
+		fprintf(stderr, "sim_run: %s tested nothing\n", name);
+		return 1;
+	}
+	return 0;
+}
+
+static error_t parse(int key, char *arg, struct argp_state *state)
+{
+	struct options *o = state->input;
+
+	switch (key) {
+	case 's':
+		o->seed = strtoull(arg, NULL, 0);
+		return 0;
+	case 'r':
+		o->rounds = strtoull(arg, NULL, 0);
+		return 0;
+	case 'm':
+		o->msgs = (uint32_t)strtoul(arg, NULL, 0);
+		return 0;
+	case 'v':
+		o->verbose = true;
+		return 0;
+	case ARGP_KEY_ARGS:
+		o->profiles = state->argv + state->next;
+		o->num_profiles = state->argc - state->next;
+		return 0;
+	case ARGP_KEY_NO_ARGS:
+		argp_usage(state);
+		return 0;
+	default:
+		return ARGP_ERR_UNKNOWN;
+	}
+}
+
+static const struct argp_option argp_options[] = {
+	{ "seed", 's', "N", 0, "seed of the first round (1)", 0 },
+	{ "rounds", 'r', "N", 0, "rounds of each profile (1)", 0 },
+	{ "msgs", 'm', "N", 0, "messages of each end of each pair (60)", 0 },
+	{ "verbose", 'v', NULL, 0, "statistics of every round", 0 },
+	{ 0 }
+};
+
+int main(int argc, char **argv)
+{
+	const struct argp argp = {
+		argp_options, parse,
+		"PROFILE...", "Random verbs workload in virtual time.",
+		NULL,	      NULL,
+		NULL
+	};
+	struct options o = { .seed = 1, .rounds = 1, .msgs = 60 };
+	int rc = 0;
+
+	argp_parse(&argp, argc, argv, 0, NULL, &o);
+	if (o.msgs < 2 || o.rounds < 1) {
+		fprintf(stderr, "sim_run: --msgs >= 2, --rounds >= 1\n");
+		return 2;
+	}
+	signal(SIGABRT, on_abort);
+	for (int i = 0; i < o.num_profiles && !rc; i++)
+		rc = run_profile(&o, o.profiles[i]);
+	return rc;
+}
