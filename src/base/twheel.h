@@ -5,8 +5,9 @@
  *
  * A timer never fires early. It fires at the first twheel_advance() whose now
  * is at or past its expiry rounded up to the wheel's tick (TWHEEL_TICK_NS).
- * Armed by a callback for the tick that is being fired or an earlier one, it
- * waits for the next twheel_advance(): a callback cannot hold the wheel.
+ * Armed by a callback for the tick that is being fired, or an earlier one, it
+ * is due one tick later; in the last tick of an advance it waits for the next
+ * twheel_advance(). So a callback cannot hold the wheel.
  *
  * A timer is in the lowest level whose slots tell its tick from now_tick: the
  * level of the highest bit in which the two differ. So what is in a lower level
