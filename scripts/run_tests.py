@@ -3,6 +3,7 @@
 """Runs `meson test` and says what it came to.
 
     run_tests.py BUILD [BUILD...] [--suite S]... [--allowed-skips FILE]
+                 [--timeout-multiplier N]
 
 Counts single tests: the lines of a TAP program, the functions of a cmocka
 program, one for any other program. A program that fails without a failed
@@ -110,7 +111,7 @@ def count_program(entry, suite):
     return t
 
 
-def run_meson(build, suites):
+def run_meson(build, suites, multiplier):
     """Runs the tests of one build directory; returns the log's entries."""
     log = os.path.join(build, "meson-logs", "testlog.json")
     if os.path.exists(log):
@@ -118,6 +119,8 @@ def run_meson(build, suites):
     cmd = ["meson", "test", "-C", build, "--no-rebuild", "--print-errorlogs"]
     for s in suites:
         cmd += ["--suite", s]
+    if multiplier:
+        cmd += ["--timeout-multiplier", multiplier]
     rc = subprocess.run(cmd, check=False).returncode
     if not os.path.exists(log):
         sys.exit("run_tests: meson test left no log (exit status %d)" % rc)
@@ -153,13 +156,14 @@ def main():
     ap.add_argument("build", nargs="+")
     ap.add_argument("--suite", action="append", default=[])
     ap.add_argument("--allowed-skips")
+    ap.add_argument("--timeout-multiplier")
     args = ap.parse_args()
 
     total = Tally()
     suites = collections.OrderedDict()
     for build in args.build:
         suite_of = suites_of(build)
-        for entry in run_meson(build, args.suite):
+        for entry in run_meson(build, args.suite, args.timeout_multiplier):
             suite = suite_of[plain_name(entry)]
             t = count_program(entry, suite)
             suites.setdefault(suite, Tally()).add(t)
