@@ -1,0 +1,53 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+"""Many at once: eight processes in four pairs; a thousand QPs in one pair."""
+from e2e_lib import (done, expect, finish_pair, helper, run_pair, start_pair,
+                     test)
+
+STOCK = ["--rcvbuf", "stock"]
+
+
+def four_pairs():
+    """Four pairs of different programs that run at the same time."""
+    jobs = [
+        (["ibv_rc_pingpong", "-g", 0, "-s", 4096, "-n", 1000, "-c"], 4096000),
+        (["ib_write_bw", "-F", "-s", 65536, "-n", 1000], 65536000),
+        (["ib_send_bw", "-F", "-s", 4096, "-n", 2000, "-e"], 8192000),
+        (["ib_read_bw", "-F", "-s", 65536, "-n", 1000], 65536000),
+    ]
+    running = []
+    try:
+        for args, _ in jobs:
+            running.append(start_pair(args, opts=STOCK))
+        for (args, n_bytes), (server, client) in zip(jobs, running):
+            pair = finish_pair(server, client)
+            pair.no_loss()
+            way = ["client", "server"]
+            if "read" in args[0]:
+                way.reverse()
+            pair.moved(*way, n_bytes)
+    finally:
+        for server, client in running:
+            client.kill()
+            server.kill()
+
+
+def thousand_qps():
+    """Each of 1,000 QPs sends, writes and reads, both ways (many_qps.c)."""
+    n, size = 1000, 4096
+    pair = run_pair([helper("many_qps"), "-q", n, "-s", size], opts=STOCK)
+    pair.no_loss()
+    for a, b in (("client", "server"), ("server", "client")):
+        pair.moved(a, b, 3 * n * size)
+    for side in (pair.s, pair.c):
+        for name in ("req_send_msgs", "req_write_msgs", "req_read_msgs"):
+            expect(side.get(name) == n, "%s is %d" % (name, side.get(name)))
+
+
+def main():
+    test("eight processes in four pairs", four_pairs)
+    test("1,000 RC QPs in one pair of processes", thousand_qps)
+    done()
+
+
+main()
