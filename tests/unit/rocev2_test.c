@@ -289,6 +289,25 @@ static void test_any_id_rejects_damage(void **state)
 	assert_in_range(passed, 0, 15);
 }
 
+/* Of the 32 bits from the ID on, only ID and DF may differ: not the reserved
+ * flag, more-fragments or the offset. */
+static void test_any_id_opens_17_bits(void **state)
+{
+	struct sample s;
+	uint16_t id;
+	bool df;
+
+	(void)state;
+	for (unsigned bit = 0; bit < 32; bit++) {
+		load(&s, v4_fetch_add);
+		s.ip[4 + bit / 8] ^= (uint8_t)(0x80 >> bit % 8);
+		put_le32(s.ip + s.len - 4, icrc_slow(s.ip, s.len - 4));
+		assert_int_equal(rocev2_icrc_ok_any_id(&s.flow, s.pkt,
+						       s.pkt_len, &id, &df),
+				 bit < 16 || bit == 17);
+	}
+}
+
 static void test_any_id_on_ipv6_is_exact(void **state)
 {
 	struct sample s;
@@ -447,6 +466,7 @@ int main(void)
 		cmocka_unit_test(test_any_id_finds_each),
 		cmocka_unit_test(test_any_id_at_each_length),
 		cmocka_unit_test(test_any_id_rejects_damage),
+		cmocka_unit_test(test_any_id_opens_17_bits),
 		cmocka_unit_test(test_any_id_on_ipv6_is_exact),
 		cmocka_unit_test(test_unshift_every_distance),
 		cmocka_unit_test(test_decode_refuses),

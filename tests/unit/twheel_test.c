@@ -43,7 +43,7 @@ static int64_t ceil_tick(int64_t ns)
 {
 	int64_t t = ns >> 10;
 
-	return t << 10 == ns ? t : t + 1;
+	return t * 1024 == ns ? t : t + 1;
 }
 
 static void model_arm(struct model_timer *x, int64_t expiry_ns)
