@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * vb_ops.c - the function pointers of a context, which the inline functions
+ * of <infiniband/verbs.h> call. An empty slot means "not supported" where the
+ * inline looks; where it calls without looking there is always a function.
+ */
+#include "shim/verbs/vb.h"
+
+#undef ibv_query_port
+
+static int no_bind_mw(struct ibv_qp *qp, struct ibv_mw *mw,
+		      struct ibv_mw_bind *bind)
+{
+	(void)qp;
+	(void)mw;
+	(void)bind;
+	return ret_errno(-EOPNOTSUPP);
+}
+
+static int no_dealloc_mw(struct ibv_mw *mw)
+{
+	(void)mw;
+	return ret_errno(-EOPNOTSUPP);
+}
+
+static int no_close_xrcd(struct ibv_xrcd *xrcd)
+{
+	(void)xrcd;
+	return ret_errno(-EOPNOTSUPP);
+}
+
+void vb_ops_init(struct verbs_context *v)
+{
+	struct ibv_context_ops *ops = &v->context.ops;
+
+	ops->_compat_query_device = ibv_query_device;
+	ops->_compat_query_port = ibv_query_port;
+	ops->bind_mw = no_bind_mw;
+	ops->dealloc_mw = no_dealloc_mw;
+	ops->poll_cq = vb_poll_cq;
+	ops->req_notify_cq = vb_req_notify_cq;
+	ops->post_send = vb_post_send;
+	ops->post_recv = vb_post_recv;
+	ops->post_srq_recv = vb_post_srq_recv;
+
+	v->query_device_ex = vb_query_device_ex;
+	v->query_port = vb_query_port;
+	v->create_cq_ex = vb_create_cq_ex;
+	v->create_qp_ex = vb_create_qp_ex;
+	v->create_srq_ex = vb_create_srq_ex;
+	v->get_srq_num = vb_get_srq_num;
+	v->advise_mr = vb_advise_mr;
+	v->close_xrcd = no_close_xrcd;
+	v->sz = sizeof(*v);
+	v->context.abi_compat = __VERBS_ABI_IS_EXTENDED;
+}
