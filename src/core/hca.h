@@ -33,7 +33,8 @@ struct hca_ops {
 	/* User memory. 0, or -EFAULT when the range is not (or no longer)
 	 * accessible; then any part of it may have been copied. mem_write
 	 * stores in ascending order and its last <= 64 bytes after a release
-	 * barrier. Atomics are CPU atomics on 8 aligned bytes, host order. */
+	 * barrier. mem_read is called from [P] too (inline data). Atomics are
+	 * CPU atomics on 8 aligned bytes, host order. */
 	int (*mem_read)(void *ctx, void *dst, uint64_t va, size_t len);
 	int (*mem_write)(void *ctx, uint64_t va, const void *src, size_t len);
 	int (*mem_cmp_swap)(void *ctx, uint64_t va, uint64_t compare,

@@ -97,7 +97,9 @@ MUST_USE int qp_create(struct pd *pd, const struct qp_init *init,
 MUST_USE int qp_destroy(struct qp *qp);
 /* By the transition and attribute tables [IBA 11.2.4.2, table 91]. -EINVAL:
  * transition, a required attribute missing, one that is not allowed, or a
- * value out of range; nothing changed. [E] */
+ * value out of range; -EBUSY: RESET or a new address vector while frames wait
+ * for hca_tx_done; -ENOMEM. Nothing changed then. PSNs are cut to 24 bits, as
+ * Linux does. [E] */
 MUST_USE int qp_modify(struct qp *qp, const struct qp_attr *attr, uint32_t mask,
 		       int64_t now_ns);
 void qp_query(const struct qp *qp, struct qp_attr *ret_attr,
@@ -109,8 +111,9 @@ const struct path *qp_path(const struct qp *qp);
 /* [P] One WR each; the driver walks lists. Copies everything out of *wr
  * (inline data too). -ENOMEM: queue full; -EINVAL: state (RESET, INIT, RTR),
  * opcode or flags that this QP type has not, SGE count, inline length, message
- * length; -EOPNOTSUPP: an opcode that is not built. In ERR the WR is accepted
- * and flushed. */
+ * length (UD: more than the port's MTU carries), address handle of another PD;
+ * -EFAULT: unreadable inline data; -EOPNOTSUPP: an opcode that is not built. In
+ * SQE and ERR the WR is accepted and flushed. */
 MUST_USE int qp_post_send(struct qp *qp, const struct send_wr *wr);
 /* [P] -EINVAL in RESET, with an SRQ, or too many SGEs; -ENOMEM: full. */
 MUST_USE int qp_post_recv(struct qp *qp, const struct recv_wr *wr);

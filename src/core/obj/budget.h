@@ -18,7 +18,7 @@
 #include "base/dlist.h"
 
 struct budget {
-	uint32_t limit; /* 0: unbounded */
+	uint32_t limit; /* 0: unbounded, and nothing is counted */
 	uint32_t used;
 	struct dlist waiters; /* struct budget_wait.node, longest first */
 };

@@ -43,8 +43,9 @@ struct transport_ops {
 	 * requests. Called in whatever state a sched()uled QP is: in SQD no
 	 * WQE that is not `started` may be begun [IBA 10.3.1.5]. */
 	bool (*tx)(struct qp *qp, struct tx_frame *frame, int64_t now_ns);
-	/* The oldest frame of this QP that was not yet done is done; not called
-	 * for frames built before a RESET. NULL: of no interest. */
+	/* The oldest frame of this QP that was not yet done is done. Optional;
+	 * a transport that has it gets its WQEs flushed only when no frame is
+	 * out, since those that went out complete with success. */
 	void (*tx_done)(struct qp *qp);
 	/* Before the QP goes away: cancel timers, leave budget lines. */
 	void (*fini)(struct qp *qp);
@@ -91,7 +92,6 @@ struct qp {
 	struct dlist sched_node;
 	uint32_t burst_left;
 	uint32_t tx_unfinished; /* frames between hca_tx and hca_tx_done */
-	uint32_t tx_stale;	/* of those, built before the last RESET */
 
 	struct event_src events; /* hca_event.c */
 	bool comm_est;		 /* COMM_EST was raised */
@@ -104,6 +104,17 @@ struct qp {
 
 /* This QP has (or may have) something to send. Harmless when linked. */
 void qp_sched(struct qp *qp);
+
+/* Off the ready list. */
+void qp_unsched(struct qp *qp);
+/* Changes the class of the next frame; stays on a ready list if on one. */
+void qp_set_sl(struct qp *qp, uint8_t sl);
+
+/* Whose lkeys a receive WQE holds: the SRQ's domain if there is one. */
+const struct pd *qp_recv_pd(const struct qp *qp);
+
+/* RESET: forgets WQEs, attributes and path; ops->enter is the caller's. */
+void qp_forget(struct qp *qp);
 
 /* The WQE at SQ index i (spsc_head .. spsc_tail - 1). */
 static inline struct wqe *qp_wqe(struct qp *qp, uint32_t i)

@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * hca_rx.c - from a frame to its QP: the checks that come before any
+ * transport's, in the order of [IBA 9.6.1]. A dropped packet adds to exactly
+ * one counter.
+ */
+#include "core/hca.h"
+
+#include "core/obj/cq.h"
+#include "core/obj/hca_priv.h"
+#include "core/obj/idtab.h"
+#include "core/obj/qp.h"
+
+#define PKEY_FULL 0x8000
+
+/* The low 15 bits are equal and not both are limited members [IBA 10.9.3]. */
+static bool pkey_match(uint16_t a, uint16_t b)
+{
+	return ((a ^ b) & ~PKEY_FULL) == 0 && ((a | b) & PKEY_FULL) &&
+	       (a & ~PKEY_FULL);
+}
+
+static bool receives(enum qp_state s)
+{
+	return s == QP_STATE_RTR || s == QP_STATE_RTS || s == QP_STATE_SQD ||
+	       s == QP_STATE_SQE;
+}
+
+/* The connected transports hear their peer alone [IBA 9.6.1.4.2]. */
+static bool from_peer(const struct qp *qp, const struct rx_frame *f)
+{
+	return qp->type == QP_TYPE_UD || (gid_eq(&f->src, &qp->path.dgid) &&
+					  gid_eq(&f->dst, &qp->path.sgid));
+}
+
+static struct qp *find_qp(struct hca *hca, uint32_t qpn)
+{
+	uint32_t low = (1u << hca->cfg.qpn_bits) - 1;
+
+	if ((qpn & ~low) != hca->cfg.qpn_base)
+		return NULL;
+	return idtab_get(hca->qps, qpn & low);
+}
+
+static bool is_built(const struct bth *bth)
+{
+	enum transport t = opcode_transport(bth->opcode);
+
+	if (t != TRANSPORT_RC && t != TRANSPORT_UC && t != TRANSPORT_UD)
+		return false;
+	return bth->dest_qpn != BTH_QPN_GSI;
+}
+
+/* The QP that the packet is for; NULL: dropped and counted. */
+static struct qp *admit(struct hca *hca, const struct rx_frame *f,
+			const struct pkt *pkt)
+{
+	struct qp *qp;
+
+	if (!is_built(&pkt->bth)) {
+		HCA_COUNT(hca, rx_drop_opcode);
+		return NULL;
+	}
+	qp = find_qp(hca, pkt->bth.dest_qpn);
+	if (!qp)
+		HCA_COUNT(hca, rx_drop_no_qp);
+	else if (opcode_transport(pkt->bth.opcode) != qp->ops->wire)
+		HCA_COUNT(hca, rx_drop_qp_type);
+	else if (!receives(qp_state(qp)))
+		HCA_COUNT(hca, rx_drop_qp_state);
+	else if (!pkey_match(qp->pkey, pkt->bth.pkey))
+		HCA_COUNT(hca, rx_drop_pkey);
+	else if (!from_peer(qp, f))
+		HCA_COUNT(hca, rx_drop_src);
+	else
+		return qp;
+	return NULL;
+}
+
+void hca_rx(struct hca *hca, const struct rx_frame *f, int64_t now_ns)
+{
+	struct pkt pkt;
+	struct qp *qp;
+
+	hca->now_ns = now_ns;
+	HCA_COUNT(hca, rx_pkts);
+	if (pkt_decode(&pkt, f->pkt, f->len_bytes) != PKT_OK) {
+		HCA_COUNT(hca, rx_drop_malformed);
+		return;
+	}
+	qp = admit(hca, f, &pkt);
+	if (qp)
+		qp->ops->rx(qp, f, &pkt, now_ns);
+	cq_settle(hca);
+}

@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * hca_tx.c - whose turn it is to send. Classes (service levels) take turns,
+ * within a class the QPs do, each for a burst; a class that may not send now
+ * is passed over and blocks nobody.
+ */
+#include "core/hca.h"
+
+#include "core/obj/cq.h"
+#include "core/obj/hca_priv.h"
+#include "core/obj/qp.h"
+
+static void link_ready(struct qp *qp, bool first)
+{
+	struct dlist *line = &qp->hca->ready[qp->sl];
+
+	ASSERT(qp->sl < ARRAY_SIZE(qp->hca->ready));
+	if (first)
+		dlist_push_front(line, &qp->sched_node);
+	else
+		dlist_push_back(line, &qp->sched_node);
+	qp->hca->ready_mask |= 1u << qp->sl;
+}
+
+void qp_sched(struct qp *qp)
+{
+	if (!dlist_linked(&qp->sched_node))
+		link_ready(qp, false);
+}
+
+void qp_unsched(struct qp *qp)
+{
+	if (!dlist_linked(&qp->sched_node))
+		return;
+	dlist_remove(&qp->sched_node);
+	if (dlist_empty(&qp->hca->ready[qp->sl]))
+		qp->hca->ready_mask &= ~(1u << qp->sl);
+}
+
+void qp_set_sl(struct qp *qp, uint8_t sl)
+{
+	bool linked = dlist_linked(&qp->sched_node);
+
+	qp_unsched(qp);
+	qp->sl = sl;
+	if (linked)
+		link_ready(qp, false);
+}
+
+/* The QP whose turn it is among the classes in the mask, off its list. */
+static struct qp *take_ready(struct hca *hca, uint32_t class_mask)
+{
+	uint32_t m = hca->ready_mask & class_mask;
+	uint32_t from_turn = m & ~((1u << hca->turn_sl) - 1);
+	struct dlist *n;
+	struct qp *qp;
+	uint32_t sl;
+
+	if (!m)
+		return NULL;
+	sl = (uint32_t)__builtin_ctz(from_turn ? from_turn : m);
+	if (sl != hca->turn_sl)
+		hca->turn_sl = sl;
+	n = dlist_first(&hca->ready[sl]);
+	ASSERT(n);
+	qp = CONTAINER_OF(n, struct qp, sched_node);
+	ASSERT(qp->sl == sl);
+	qp_unsched(qp);
+	return qp;
+}
+
+static void end_burst(struct qp *qp, uint32_t sl)
+{
+	qp->burst_left = 0;
+	qp->hca->turn_sl = (sl + 1) % ARRAY_SIZE(qp->hca->ready);
+}
+
+/* Back on the list after a frame: in front while its burst lasts. */
+static void requeue(struct qp *qp, uint32_t sl)
+{
+	bool more;
+
+	qp_unsched(qp);
+	if (qp->burst_left == 0)
+		qp->burst_left = qp->hca->cfg.burst_pkts;
+	more = --qp->burst_left > 0 && qp->sl == sl;
+	if (!more)
+		end_burst(qp, sl);
+	link_ready(qp, more);
+}
+
+static void preset(struct qp *qp, struct tx_frame *f)
+{
+	f->path = &qp->path;
+	f->tos = (uint8_t)((qp->path.tclass & ~3) | ECN_ECT0);
+	f->dest_qpn = qp->attr.dest_qpn;
+	f->owner = qp;
+	f->len_bytes = 0;
+}
+
+static void count(struct hca *hca, const struct tx_frame *f)
+{
+	uint32_t around = opcode_lookup(f->pkt[0])->hdr_bytes +
+			  (f->pkt[1] >> 4 & 3u); /* pad */
+
+	ASSERT(f->len_bytes >= around && f->len_bytes <= PKT_MAX);
+	HCA_COUNT(hca, tx_pkts);
+	HCA_ADD(hca, tx_payload_bytes, f->len_bytes - around);
+}
+
+bool hca_tx(struct hca *hca, uint32_t class_mask, struct tx_frame *frame,
+	    int64_t now_ns)
+{
+	bool sent = false;
+	struct qp *qp;
+
+	hca->now_ns = now_ns;
+	while (!sent && (qp = take_ready(hca, class_mask))) {
+		uint32_t sl = qp->sl;
+
+		preset(qp, frame);
+		sent = qp->ops->tx(qp, frame, now_ns);
+		if (!sent) {
+			end_burst(qp, sl);
+			continue;
+		}
+		qp->tx_unfinished++;
+		requeue(qp, sl);
+		count(hca, frame);
+	}
+	cq_settle(hca);
+	return sent;
+}
+
+void hca_tx_done(struct hca *hca, const struct tx_frame *frame)
+{
+	struct qp *qp = frame->owner;
+
+	ASSERT(qp->tx_unfinished > 0);
+	qp->tx_unfinished--;
+	if (qp->ops->tx_done)
+		qp->ops->tx_done(qp);
+	/* A flush may have waited for this frame. */
+	if (!qp->tx_unfinished) {
+		if (qp_state(qp) == QP_STATE_ERR)
+			qp_error(qp, hca->now_ns);
+		else if (qp_state(qp) == QP_STATE_SQE)
+			qp_sq_error(qp);
+	}
+	cq_settle(hca);
+}
+
+bool hca_tx_pending(const struct hca *hca)
+{
+	return hca->ready_mask != 0;
+}

@@ -1,0 +1,197 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+#include "core/obj/cq.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "core/obj/hca_priv.h"
+#include "core/obj/idtab.h"
+#include "core/obj/qp.h"
+
+static struct wc *ring_new(struct hca *hca, uint32_t cqe, uint32_t *ret_mask)
+{
+	uint32_t slots = 1;
+	struct wc *ring;
+
+	while (slots < cqe)
+		slots *= 2;
+	ring = hca_alloc(hca, (size_t)slots * sizeof(*ring));
+	if (ring)
+		*ret_mask = slots - 1;
+	return ring;
+}
+
+int cq_create(struct hca *hca, uint32_t cqe, void *user, struct cq **ret_cq)
+{
+	struct cq *cq;
+	int rc = -ENOMEM;
+
+	if (cqe < 1 || cqe > hca->cfg.limits.max_cqe)
+		return -EINVAL;
+	cq = hca_alloc(hca, sizeof(*cq));
+	if (!cq)
+		return -ENOMEM;
+	cq->ring = ring_new(hca, cqe, &cq->mask);
+	if (!cq->ring)
+		goto err_cq;
+	cq->hca = hca;
+	cq->user = user;
+	cq->capacity = cqe;
+	dlist_init(&cq->overrun_node);
+	event_init(&cq->events, EVENT_OWNER_CQ);
+	rc = idtab_add(hca->cqs, cq, &cq->id);
+	if (rc)
+		goto err_ring;
+	*ret_cq = cq;
+	return 0;
+err_ring:
+	hca_release(hca, cq->ring);
+err_cq:
+	hca_release(hca, cq);
+	return rc;
+}
+
+int cq_destroy(struct cq *cq)
+{
+	struct hca *hca = cq->hca;
+
+	if (cq->refs)
+		return -EBUSY;
+	event_forget(&cq->events);
+	dlist_remove(&cq->overrun_node);
+	idtab_remove(hca->cqs, cq->id);
+	hca_release(hca, cq->ring);
+	hca_release(hca, cq);
+	return 0;
+}
+
+int cq_resize(struct cq *cq, uint32_t cqe)
+{
+	uint32_t head = atomic_load_explicit(&cq->head, memory_order_acquire);
+	uint32_t tail = atomic_load_explicit(&cq->tail, memory_order_relaxed);
+	uint32_t mask;
+	struct wc *ring;
+
+	if (cqe < 1 || cqe > cq->hca->cfg.limits.max_cqe || cqe < tail - head)
+		return -EINVAL;
+	ring = ring_new(cq->hca, cqe, &mask);
+	if (!ring)
+		return -ENOMEM;
+	for (uint32_t i = head; i != tail; i++)
+		ring[i & mask] = cq->ring[i & cq->mask];
+	hca_release(cq->hca, cq->ring);
+	cq->ring = ring;
+	cq->mask = mask;
+	cq->capacity = cqe;
+	return 0;
+}
+
+uint32_t cq_cqe(const struct cq *cq)
+{
+	return cq->capacity;
+}
+
+void *cq_user(const struct cq *cq)
+{
+	return cq->user;
+}
+
+int cq_poll(struct cq *cq, int n, struct wc *ret_wc)
+{
+	uint32_t head = atomic_load_explicit(&cq->head, memory_order_relaxed);
+	uint32_t ready =
+		atomic_load_explicit(&cq->tail, memory_order_seq_cst) - head;
+	uint32_t take = n > 0 ? (uint32_t)n : 0;
+
+	if (take > ready)
+		take = ready;
+	for (uint32_t i = 0; i < take; i++)
+		ret_wc[i] = cq->ring[(head + i) & cq->mask];
+	if (take)
+		atomic_store_explicit(&cq->head, head + take,
+				      memory_order_release);
+	return (int)take;
+}
+
+void cq_arm(struct cq *cq, bool solicited_only)
+{
+	uint32_t want = solicited_only ? CQ_ARMED_SOLICITED : CQ_ARMED_ANY;
+	uint32_t was = atomic_load_explicit(&cq->arm, memory_order_relaxed);
+
+	/* A request for any completion is not weakened by a later one for
+	 * solicited ones [IBA 11.4.2.2]. Always an RMW: see cq.h. */
+	do {
+		if (was > want)
+			want = was;
+	} while (!atomic_compare_exchange_weak_explicit(&cq->arm, &was, want,
+							memory_order_seq_cst,
+							memory_order_relaxed));
+}
+
+static void fire_if_armed(struct cq *cq, bool solicited)
+{
+	uint32_t armed = atomic_load_explicit(&cq->arm, memory_order_seq_cst);
+
+	if (armed == CQ_ARMED_NOT ||
+	    (armed == CQ_ARMED_SOLICITED && !solicited))
+		return;
+	/* Beside a cq_arm that asks again: one event then serves both. */
+	atomic_exchange_explicit(&cq->arm, CQ_ARMED_NOT, memory_order_seq_cst);
+	event_raise(cq->hca, &cq->events, EVENT_BIT_COMP);
+}
+
+static void overrun(struct cq *cq)
+{
+	struct hca *hca = cq->hca;
+
+	HCA_COUNT(hca, cq_overflows);
+	if (!cq->overrun)
+		event_raise(hca, &cq->events, ASYNC_CQ_ERR);
+	cq->overrun = true;
+	if (!dlist_linked(&cq->overrun_node))
+		dlist_push_back(&hca->overruns, &cq->overrun_node);
+}
+
+void cq_push(struct cq *cq, const struct wc *wc, bool solicited)
+{
+	uint32_t tail = atomic_load_explicit(&cq->tail, memory_order_relaxed);
+	uint32_t head = atomic_load_explicit(&cq->head, memory_order_acquire);
+
+	ASSERT(tail - head <= cq->capacity);
+	if (cq->overrun || tail - head == cq->capacity) {
+		overrun(cq);
+		return;
+	}
+	cq->ring[tail & cq->mask] = *wc;
+	atomic_store_explicit(&cq->tail, tail + 1, memory_order_seq_cst);
+	HCA_COUNT(cq->hca, cqes);
+	fire_if_armed(cq, solicited);
+}
+
+static void fail_users(struct hca *hca, const struct cq *cq)
+{
+	uint32_t pos = 0;
+	struct qp *qp;
+
+	while ((qp = idtab_next(hca->qps, &pos))) {
+		enum qp_state s = qp_state(qp);
+
+		if ((qp->send_cq != cq && qp->recv_cq != cq) ||
+		    s == QP_STATE_RESET || s == QP_STATE_ERR)
+			continue;
+		qp_event(qp, ASYNC_QP_FATAL);
+		qp_error(qp, hca->now_ns);
+	}
+}
+
+void cq_settle(struct hca *hca)
+{
+	struct dlist *n;
+
+	/* Flushing may overrun others, or this one again: each QP fails once,
+	 * so it ends. */
+	while ((n = dlist_first(&hca->overruns))) {
+		dlist_remove(n);
+		fail_users(hca, CONTAINER_OF(n, struct cq, overrun_node));
+	}
+}
