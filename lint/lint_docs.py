@@ -9,7 +9,7 @@ import sys
 from lint_lib import Report, lines, read, tree_files
 
 FUNCTION = re.compile(r"`(\w+)\(\)`")
-FILE = re.compile(r"`?([\w./*-]+\.(?:c|h|py|sh|md))\b`?")
+FILE = re.compile(r"(?<![\w>*])`?([\w./*-]+\.(?:c|h|py|sh|md))\b`?")
 DOC_IN_CODE = re.compile(r"\b(docs/[\w/-]+\.md|[A-Z]{4,}\.md)\b")
 # Functions that belong to others.
 FOREIGN = re.compile(r"^(ibv|rdma)_\w+$")
