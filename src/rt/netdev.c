@@ -107,6 +107,12 @@ static int nl_socket(uint32_t groups, int flags)
 
 typedef void (*nl_msg_fn)(struct scan *s, const struct nlmsghdr *h);
 
+static bool nl_ok(const struct nlmsghdr *h, int left)
+{
+	return left >= (int)sizeof(*h) && h->nlmsg_len >= sizeof(*h) &&
+	       h->nlmsg_len <= (unsigned)left;
+}
+
 /* Hands the messages of one datagram to fn. 1: the dump goes on; 0: done;
  * -errno (-EINTR: the tables changed meanwhile, dump again). */
 static int nl_parse(struct scan *s, const void *buf, size_t len, nl_msg_fn fn)
@@ -115,7 +121,7 @@ static int nl_parse(struct scan *s, const void *buf, size_t len, nl_msg_fn fn)
 	int left = (int)len;
 	int r = 1;
 
-	for (; NLMSG_OK(h, left); h = NLMSG_NEXT(h, left)) {
+	for (; nl_ok(h, left); h = NLMSG_NEXT(h, left)) {
 		if (h->nlmsg_flags & NLM_F_DUMP_INTR)
 			return -EINTR;
 		if (h->nlmsg_type == NLMSG_DONE)
@@ -437,9 +443,10 @@ static int scan_run(struct scan *s)
  * network namespace. */
 static uint32_t speed_of(int fd, const char *name)
 {
-	struct {
+	union { /* three masks of at most 127 words follow the struct */
 		struct ethtool_link_settings s;
-		uint32_t masks[3 * 127];
+		uint32_t words[sizeof(struct ethtool_link_settings) / 4 +
+			       3 * 127];
 	} e = { .s.cmd = ETHTOOL_GLINKSETTINGS };
 	struct ifreq ifr = { .ifr_data = (void *)&e };
 

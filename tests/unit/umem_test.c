@@ -5,6 +5,8 @@
  */
 #define _GNU_SOURCE
 #include <errno.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <pthread.h>
 #include <setjmp.h>
 #include <signal.h>
@@ -16,7 +18,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -406,25 +410,19 @@ static void test_order(void **state)
 
 /* ---- probe ---- */
 
-static void test_probe(void **state)
+static void probe_holes(void)
 {
 	uint8_t *p = guarded(4, PROT_READ | PROT_WRITE);
+	size_t big_len = 1ul << 33;
 	uint8_t *big;
-	size_t big_len = 1ul << 36;
 
-	begin(state);
 	assert_true(umem_probe(va_of(p), 4 * PAGE, true));
 	assert_true(umem_probe(va_of(p) + 1, 4 * PAGE - 1, true));
-	assert_false(umem_probe(va_of(p) + 1, 4 * PAGE, true));
-	assert_false(umem_probe(va_of(p) - 1, 2, false));
-	assert_int_equal(mprotect(p + PAGE, PAGE, PROT_READ), 0);
-	assert_true(umem_probe(va_of(p), 4 * PAGE, false));
-	assert_false(umem_probe(va_of(p), 4 * PAGE, true));
-	assert_true(umem_probe(va_of(p), PAGE, true));
-	assert_true(umem_probe(va_of(p) + 2 * PAGE, 2 * PAGE, true));
 	assert_int_equal(munmap(p + 2 * PAGE, PAGE), 0);
 	assert_false(umem_probe(va_of(p), 4 * PAGE, false));
+	assert_false(umem_probe(va_of(p) + 2 * PAGE - 1, 2, false));
 	assert_true(umem_probe(va_of(p), 2 * PAGE, false));
+	assert_true(umem_probe(va_of(p) + 3 * PAGE, PAGE, false));
 	assert_true(umem_probe(0, 0, true));
 	assert_false(umem_probe(0, 1, false));
 	assert_false(umem_probe(UINT64_MAX - 5, 10, false));
@@ -434,6 +432,28 @@ static void test_probe(void **state)
 	assert_ptr_not_equal(big, MAP_FAILED);
 	assert_true(umem_probe(va_of(big), big_len, true));
 	munmap(big, big_len);
+}
+
+static void probe_rights(void)
+{
+	uint8_t *p = guarded(4, PROT_READ | PROT_WRITE);
+
+	assert_true(umem_probe(va_of(p), 4 * PAGE, true));
+	assert_false(umem_probe(va_of(p) + 1, 4 * PAGE, true));
+	assert_false(umem_probe(va_of(p) - 1, 2, false));
+	assert_int_equal(mprotect(p + PAGE, PAGE, PROT_READ), 0);
+	assert_true(umem_probe(va_of(p), 4 * PAGE, false));
+	assert_false(umem_probe(va_of(p), 4 * PAGE, true));
+	assert_true(umem_probe(va_of(p), PAGE, true));
+	assert_true(umem_probe(va_of(p) + 2 * PAGE, 2 * PAGE, true));
+	unguarded(p, 4);
+}
+
+static void test_probe(void **state)
+{
+	begin(state);
+	probe_rights();
+	probe_holes();
 }
 
 /* ---- the program's own faults, in children ---- */
@@ -448,6 +468,10 @@ static int in_child(int (*fn)(void))
 	pid = fork();
 	assert_true(pid >= 0);
 	if (pid == 0) {
+		/* A failed assert in here makes cmocka go on with the other
+		 * tests; it fails in the end, the report is the parent's. */
+		if (!freopen("/dev/null", "w", stdout))
+			_exit(1);
 		signal(SIGSEGV, SIG_DFL); /* not cmocka's */
 		signal(SIGBUS, SIG_DFL);
 		setrlimit(RLIMIT_CORE, &(struct rlimit){ 0 });
@@ -528,24 +552,27 @@ static bool umem_survives(void)
 	       umem_write(va_of(bad_page), &b, 1) == -EFAULT;
 }
 
+static void own_fault_reaches(int before)
+{
+	CHECK(umem_survives());
+	CHECK(handled == before);
+	if (sigsetjmp(jump, 1) == 0) {
+		own_fault();
+		CHECK(!"fault came back");
+	}
+	CHECK(handled == before + 1);
+	CHECK(handled_addr == bad_page + 5);
+}
+
 /* The program's handler gets the program's faults, with their address and its
  * mask; umem keeps working. */
-static int own_faults_reach(int want_handled)
+static void own_faults_reach(int want_handled)
 {
 	int before = handled;
 
-	for (int i = 0; i < want_handled; i++) {
-		CHECK(umem_survives());
-		CHECK(handled == before + i);
-		if (sigsetjmp(jump, 1) == 0) {
-			own_fault();
-			CHECK(!"fault came back");
-		}
-		CHECK(handled == before + i + 1);
-		CHECK(handled_addr == bad_page + 5);
-	}
+	for (int i = 0; i < want_handled; i++)
+		own_fault_reaches(before + i);
 	CHECK(umem_survives());
-	return 0;
 }
 
 static void set_jump_handler(void)
@@ -938,6 +965,58 @@ static int child_kernel_mode(void)
 	return 0;
 }
 
+/* From now on the system call fails with this errno. */
+static void deny(int nr, int error)
+{
+	struct sock_filter code[] = {
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS,
+			 offsetof(struct seccomp_data, nr)),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (unsigned)nr, 0, 1),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | (unsigned)error),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+	};
+	struct sock_fprog prog = { ARRAY_SIZE(code), code };
+
+	CHECK(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0);
+	if (prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &prog) != 0) {
+		fprintf(stderr, "# no seccomp: not tried with %d denied\n", nr);
+		_exit(0);
+	}
+}
+
+/* Sandboxes forbid process_vm_*: then pipes. */
+static int child_kernel_mode_pipe(void)
+{
+	deny(SYS_process_vm_readv, EPERM);
+	deny(SYS_process_vm_writev, EPERM);
+	CHECK(umem_init(UMEM_KERNEL) == 0);
+	blocked_thread(NULL);
+	return 0;
+}
+
+/* The older ways of umem_probe(). */
+static int child_probe_text(void)
+{
+	deny(SYS_ioctl, ENOTTY);
+	probe_rights();
+	probe_holes();
+	return 0;
+}
+
+static int child_probe_mincore(void)
+{
+	deny(SYS_openat, ENOENT);
+	probe_holes();
+	return 0;
+}
+
+static void test_probe_fallbacks(void **state)
+{
+	(void)state;
+	assert_exits(child_probe_text);
+	assert_exits(child_probe_mincore);
+}
+
 static void test_blocked_thread(void **state)
 {
 	(void)state;
@@ -949,6 +1028,7 @@ static void test_kernel_mode(void **state)
 {
 	(void)state;
 	assert_exits(child_kernel_mode);
+	assert_exits(child_kernel_mode_pipe);
 }
 
 /* ---- ---- */
@@ -963,6 +1043,7 @@ int main(void)
 		cmocka_unit_test(test_hook),
 		cmocka_unit_test(test_blocked_thread),
 		cmocka_unit_test(test_kernel_mode),
+		cmocka_unit_test(test_probe_fallbacks),
 		cmocka_unit_test(test_copy_small),
 		cmocka_unit_test(test_copy_big),
 		cmocka_unit_test(test_fault_unmapped),
