@@ -22,7 +22,4 @@ void rc_frame_finish(const struct qp *qp, struct tx_frame *f, struct pkt *p)
 	hdr = pkt_encode_headers(p, f->pkt);
 	memset(f->pkt + hdr + n, 0, p->bth.pad);
 	f->len_bytes = (uint32_t)hdr + n + p->bth.pad;
-	f->path = &qp->path;
-	f->dest_qpn = qp->attr.dest_qpn;
-	f->tos = (uint8_t)((qp->path.tclass & ~3u) | ECN_ECT0);
 }
