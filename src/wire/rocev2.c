@@ -12,7 +12,8 @@
 #define IPV4_DF 0x4000
 #define IPV4_ID_OFFSET 4  /* of the 16 bits of ID, DF and offset follow */
 #define DUMMY_LRH_BYTES 8 /* of ones, in place of what RoCE does not have */
-#define PREFIX_MAX (DUMMY_LRH_BYTES + IPV6_BYTES + UDP_BYTES + BTH_BYTES)
+#define MASKED_MAX (DUMMY_LRH_BYTES + IPV6_BYTES + UDP_BYTES + BTH_BYTES)
+#define TOGETHER 128 /* payloads up to here are copied behind the headers */
 
 size_t rocev2_overhead(const struct rocev2_flow *f)
 {
@@ -24,7 +25,7 @@ static size_t put_ip(const struct rocev2_flow *f, size_t udp_bytes, uint8_t *p)
 	bool v4 = gid_is_v4(&f->src);
 
 	ASSERT(v4 == gid_is_v4(&f->dst));
-	ASSERT(udp_bytes <= UINT16_MAX - IPV4_BYTES);
+	ASSERT(udp_bytes <= UINT16_MAX - (v4 ? IPV4_BYTES : 0));
 	if (v4) {
 		struct ipv4 ip = {
 			.tos = f->tos,
@@ -64,38 +65,73 @@ size_t rocev2_encode_headers(const struct rocev2_flow *f, size_t len,
 	return ip_bytes + udp_encode(&udp, p + ip_bytes);
 }
 
-/* Writes what the ICRC covers up to the BTH's end, with the fields that change
- * on the way as ones [IBA A17.3.3]; returns its length. */
-static size_t icrc_prefix(const struct rocev2_flow *f, const uint8_t *pkt,
-			  size_t len, uint8_t *p)
-{
-	uint8_t *ip = p + DUMMY_LRH_BYTES;
-	uint8_t *bth = ip + rocev2_encode_headers(f, len + ICRC_BYTES, ip);
+/* The two below write the IP header as the ICRC sees it: what changes on the
+ * way is ones [IBA A17.3.3]. They return where it ends. */
 
+static uint8_t *mask_ipv4(const struct rocev2_flow *f, size_t udp_bytes,
+			  uint8_t *p)
+{
+	put_be16(p, 0x45ff); /* TOS */
+	put_be16(p + 2, (uint16_t)(IPV4_BYTES + udp_bytes));
+	put_be16(p + 4, f->ip_id);
+	put_be16(p + 6, f->df ? IPV4_DF : 0);
+	put_be16(p + 8, 0xff00 | IPPROTO_UDP_NUM); /* TTL */
+	put_be16(p + 10, 0xffff);		   /* checksum */
+	memcpy(p + 12, f->src.raw + 12, 4);
+	memcpy(p + 16, f->dst.raw + 12, 4);
+	return p + IPV4_BYTES;
+}
+
+static uint8_t *mask_ipv6(const struct rocev2_flow *f, size_t udp_bytes,
+			  uint8_t *p)
+{
+	put_be32(p, 0x6fffffff); /* traffic class, flow label */
+	put_be16(p + 4, (uint16_t)udp_bytes);
+	put_be16(p + 6, IPPROTO_UDP_NUM << 8 | 0xff); /* hop limit */
+	memcpy(p + 8, f->src.raw, 16);
+	memcpy(p + 24, f->dst.raw, 16);
+	return p + IPV6_BYTES;
+}
+
+/* Writes what the ICRC covers up to the BTH's end; returns where that is. */
+static uint8_t *mask_headers(const struct rocev2_flow *f, const uint8_t *pkt,
+			     size_t len, uint8_t *p)
+{
+	size_t udp_bytes = UDP_BYTES + len + ICRC_BYTES;
+	bool v4 = gid_is_v4(&f->src);
+
+	ASSERT(v4 == gid_is_v4(&f->dst));
+	ASSERT(udp_bytes <= UINT16_MAX - (v4 ? IPV4_BYTES : 0));
 	memset(p, 0xff, DUMMY_LRH_BYTES);
-	if (ip[0] >> 4 == 4) {
-		ip[1] = 0xff; /* TOS */
-		ip[8] = 0xff; /* TTL */
-		put_be16(ip + 10, 0xffff);
-	} else {
-		put_be32(ip, 0x6fffffff); /* traffic class, flow label */
-		ip[7] = 0xff;		  /* hop limit */
-	}
-	put_be16(bth - 2, 0xffff); /* UDP checksum */
-	memcpy(bth, pkt, BTH_BYTES);
-	bth[4] = 0xff; /* FECN, BECN, reserved */
-	return (size_t)(bth + BTH_BYTES - p);
+	p += DUMMY_LRH_BYTES;
+	p = v4 ? mask_ipv4(f, udp_bytes, p) : mask_ipv6(f, udp_bytes, p);
+	put_be16(p, f->sport);
+	put_be16(p + 2, ROCEV2_UDP_PORT);
+	put_be16(p + 4, (uint16_t)udp_bytes);
+	put_be16(p + 6, 0xffff); /* checksum */
+	p += UDP_BYTES;
+	memcpy(p, pkt, BTH_BYTES);
+	p[4] = 0xff; /* FECN, BECN, reserved */
+	return p + BTH_BYTES;
 }
 
 uint32_t rocev2_icrc(const struct rocev2_flow *f, const uint8_t *pkt,
 		     size_t len)
 {
-	uint8_t prefix[PREFIX_MAX];
+	uint8_t buf[MASKED_MAX + TOGETHER];
+	uint8_t *end;
 	uint32_t crc;
 
 	ASSERT(len >= BTH_BYTES);
-	crc = crc32_update(0, prefix, icrc_prefix(f, pkt, len, prefix));
-	return crc32_update(crc, pkt + BTH_BYTES, len - BTH_BYTES);
+	end = mask_headers(f, pkt, len, buf);
+	pkt += BTH_BYTES;
+	len -= BTH_BYTES;
+	if (len <= TOGETHER) { /* a copy is cheaper than a second call */
+		memcpy(end, pkt, len);
+		return crc32_update(0, buf, (size_t)(end + len - buf));
+	}
+	crc = crc32_update(0, buf, (size_t)(end - buf));
+	return crc32_update(crc, pkt, len);
 }
 
 void rocev2_seal(const struct rocev2_flow *f, uint8_t *pkt, size_t len)

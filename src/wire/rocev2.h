@@ -57,7 +57,8 @@ size_t rocev2_encode_headers(const struct rocev2_flow *f, size_t len,
 /* Decodes IP and UDP headers at p. Returns their length (the transport packet
  * starts there) and fills *ret, with the sealed packet's length in *ret_len;
  * 0 when it is no RoCEv2 packet (not UDP, other port, fragment, lengths that
- * disagree). */
+ * disagree, IPv4-mapped addresses in an IPv6 header). *ret_len may be less than
+ * a BTH. The IPv4 header checksum is not looked at. */
 size_t rocev2_decode_headers(struct rocev2_flow *ret, const uint8_t *p,
 			     size_t len, size_t *ret_len);
 
