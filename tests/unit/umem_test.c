@@ -384,6 +384,7 @@ static void order_run(size_t offset, size_t len, int rounds)
 	static uint8_t buf[8192 + 64] __attribute__((aligned(64)));
 	struct order o = { buf + offset, len, rounds, 0 };
 	volatile uint8_t *p = buf + offset;
+	size_t wrong;
 	pthread_t t;
 
 	memset(buf, 0, sizeof(buf));
@@ -392,8 +393,11 @@ static void order_run(size_t offset, size_t len, int rounds)
 		while (p[len - 1] != (i & 0xff))
 			;
 		__atomic_thread_fence(__ATOMIC_ACQUIRE);
-		for (size_t k = 0; k < len; k++)
-			assert_int_equal(p[k], i & 0xff);
+		/* Downward: upward would trail behind a wrong writer. */
+		wrong = 0;
+		for (size_t k = len; k-- > 0;)
+			wrong += p[k] != (i & 0xff);
+		assert_int_equal(wrong, 0);
 		o.acked = i;
 	}
 	pthread_join(t, NULL);
