@@ -13,9 +13,15 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "link/group_priv.h"
+
+#define OVERFLOW_UID 65534 /* /proc/sys/kernel/overflowuid; nobody sets it */
+#define SETTLE_NS                                                              \
+	100000000 /* a process that dies has closed its fds by then            \
+		   */
 
 static _Thread_local char error_words[256];
 
@@ -99,11 +105,6 @@ struct group_addr *group_find(struct udp_group *g, const struct gid *gid,
 	return NULL;
 }
 
-static bool is_link_local(const struct gid *g)
-{
-	return g->raw[0] == 0xfe && (g->raw[1] & 0xc0) == 0x80;
-}
-
 /* Finds or adds; NULL: no room or no memory. Caller holds g->lock. */
 static struct group_addr *addr_get(struct udp_group *g, const struct gid *gid,
 				   uint32_t ifindex)
@@ -138,7 +139,8 @@ static void addr_put(struct group_addr *a, unsigned i, int fd)
 void group_insert(struct udp_group *g, const struct gid *gid, uint32_t ifindex,
 		  unsigned first, const int *fds, unsigned n)
 {
-	struct group_addr *a = n ? addr_get(g, gid, ifindex) : NULL;
+	bool ok = n && (ifindex == 0 || group_scoped(gid));
+	struct group_addr *a = ok ? addr_get(g, gid, ifindex) : NULL;
 
 	for (unsigned i = 0; i < n; i++) {
 		if (a && a->fd[first + i] < 0 &&
@@ -151,8 +153,7 @@ void group_insert(struct udp_group *g, const struct gid *gid, uint32_t ifindex,
 
 /* ---- join and leave ---- */
 
-/* Our uid as others will see it in SO_PEERCRED. In a user namespace that does
- * not map it, that is the overflow uid, which strangers have too. */
+/* Our uid as others will see it in SO_PEERCRED. */
 static int own_uid(uid_t *ret_uid)
 {
 	struct ucred cred;
@@ -171,6 +172,25 @@ static int own_uid(uid_t *ret_uid)
 	return err;
 }
 
+/* True when uid is only what this user namespace shows for ids that it does
+ * not map: then it is no proof of anything. */
+static bool is_vague(uid_t uid)
+{
+	FILE *f;
+	unsigned first, outside, n;
+	bool mapped = false;
+
+	if (uid != OVERFLOW_UID)
+		return false;
+	f = fopen("/proc/self/uid_map", "re");
+	if (!f)
+		return true;
+	while (!mapped && fscanf(f, "%u %u %u", &first, &outside, &n) == 3)
+		mapped = uid >= first && uid - first < n;
+	fclose(f);
+	return !mapped;
+}
+
 static int watch(struct udp_group *g)
 {
 	struct epoll_event ev = { .events = EPOLLIN };
@@ -187,7 +207,7 @@ static int join_locked(struct udp_group *g, int64_t deadline_ns)
 	if (!err)
 		err = watch(g);
 	if (!err)
-		err = group_collect(g, deadline_ns);
+		err = group_collect(g, false, deadline_ns);
 	return err;
 }
 
@@ -197,6 +217,7 @@ static int open_fds(struct udp_group *g)
 
 	if (err)
 		return group_fail(err, "SO_PEERCRED: %s", strerror(-err));
+	g->uid_vague = is_vague(g->uid);
 	g->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
 	g->spare_fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 	if (g->epoll_fd < 0 || g->spare_fd < 0)
@@ -297,12 +318,12 @@ static const char *gid_text(const struct gid *gid, char buf[48])
 	return buf;
 }
 
-static int explain_in_use(struct udp_group *g, const char *addr,
-			  const struct gid *gid)
+static int explain_in_use(struct udp_group *g, const struct group_addr *a,
+			  const char *addr)
 {
 	struct group_diag d;
 
-	group_diagnose(gid, g->uid, &d);
+	group_diagnose(&a->gid, a->ifindex, g->uid, &d);
 	if (!d.known)
 		return group_fail(-EADDRINUSE, "UDP port 4791 of %s is in use",
 				  addr);
@@ -323,24 +344,61 @@ static int explain_in_use(struct udp_group *g, const char *addr,
 			  addr);
 }
 
-static int explain(struct udp_group *g, const struct gid *gid, int err)
+static int explain(struct udp_group *g, const struct group_addr *a, int err)
 {
 	char addr[48];
 
-	gid_text(gid, addr);
+	gid_text(&a->gid, addr);
 	if (err == -EADDRINUSE)
-		return explain_in_use(g, addr, gid);
+		return explain_in_use(g, a, addr);
 	if (err == -EADDRNOTAVAIL)
 		return group_fail(err, "%s is no address of this host", addr);
 	return group_fail(err, "UDP port 4791 of %s: %s", addr, strerror(-err));
 }
 
-/* Binds what is missing up to our own slot. *ret_from: the first new index. */
-static int fill(struct udp_group *g, struct group_addr *a, unsigned *ret_from)
+/* True when the kernel's group holds just the sockets that we know (or does not
+ * tell). A socket of ours too many would shift the places of new ones. */
+static bool is_complete(struct udp_group *g, const struct group_addr *a)
 {
-	unsigned from = a->n;
+	struct group_diag d;
+
+	group_diagnose(&a->gid, a->ifindex, g->uid, &d);
+	return !d.known || d.nours <= a->n;
+}
+
+/* Waits until the address's sockets are all known. There are more for a moment
+ * while a process dies, and for good when one was killed while it told the
+ * others of a new socket: then some member may know what others do not.
+ * *ret_heal: the others have to be told everything. */
+static int settle(struct udp_group *g, const struct group_addr *a,
+		  int64_t deadline_ns, bool *ret_heal)
+{
+	int64_t ask_ns = group_now_ns() + SETTLE_NS;
+	struct timespec tick = { .tv_nsec = 1000000 };
+	char addr[48];
+
+	while (!is_complete(g, a)) {
+		if (group_now_ns() >= deadline_ns)
+			return group_fail(-EADDRINUSE,
+					  "UDP port 4791 of %s has sockets of "
+					  "this user that no member knows",
+					  gid_text(&a->gid, addr));
+		if (group_now_ns() >= ask_ns && !*ret_heal) {
+			*ret_heal = true;
+			if (group_collect(g, true, deadline_ns))
+				return -EAGAIN;
+		}
+		nanosleep(&tick, NULL);
+	}
+	return 0;
+}
+
+/* Binds what is missing up to our own slot. */
+static int fill(struct udp_group *g, struct group_addr *a)
+{
 	int err = 0;
 
+	pthread_mutex_lock(&g->lock);
 	while (a->n <= g->slot && !err) {
 		unsigned i = a->n;
 		int fd;
@@ -349,29 +407,45 @@ static int fill(struct udp_group *g, struct group_addr *a, unsigned *ret_from)
 		if (!err)
 			addr_put(a, i, fd);
 	}
-	*ret_from = from;
+	pthread_mutex_unlock(&g->lock);
 	return err;
+}
+
+/* The socket of our slot exists afterwards, at its place in the kernel's
+ * group, and every member has it. */
+static int extend(struct udp_group *g, struct group_addr *a,
+		  int64_t deadline_ns)
+{
+	bool heal = false;
+	int err = settle(g, a, deadline_ns, &heal);
+	unsigned from = heal ? 0 : a->n;
+
+	if (err)
+		return err;
+	err = fill(g, a);
+	/* What was bound before an error stays bound: others may use it. */
+	if (a->n > from)
+		group_push(g, a, from, a->n - from);
+	return err ? explain(g, a, err) : 0;
 }
 
 /* Under the join lock, and with all earlier pushes taken in. */
 static int bind_locked(struct udp_group *g, const struct gid *gid,
-		       uint32_t ifindex, struct group_addr **ret_addr)
+		       uint32_t ifindex, int64_t deadline_ns,
+		       struct group_addr **ret_addr)
 {
 	struct group_addr *a;
-	unsigned from = 0, n;
-	int err = -ENOMEM;
+	int err = 0;
 
 	pthread_mutex_lock(&g->lock);
 	a = addr_get(g, gid, ifindex);
-	if (a)
-		err = fill(g, a, &from);
-	n = a ? a->n - from : 0;
 	pthread_mutex_unlock(&g->lock);
-	/* What was bound before an error stays bound: others may use it. */
-	if (n)
-		group_push(g, a, from, n);
+	if (!a)
+		return group_fail(-ENOMEM, "no room for one more address");
+	if (a->n <= g->slot)
+		err = extend(g, a, deadline_ns);
 	if (err)
-		return explain(g, gid, err);
+		return err;
 	group_sock_setup(g, a->fd[g->slot], gid);
 	a->ready = true;
 	*ret_addr = a;
@@ -381,13 +455,14 @@ static int bind_locked(struct udp_group *g, const struct gid *gid,
 static int bind_addr(struct udp_group *g, const struct gid *gid,
 		     uint32_t ifindex, struct group_addr **ret_addr)
 {
+	int64_t deadline_ns = group_now_ns() + GROUP_WAIT_NS;
 	int lock_fd;
-	int err = group_lock(g, group_now_ns() + GROUP_WAIT_NS, &lock_fd);
+	int err = group_lock(g, deadline_ns, &lock_fd);
 
 	if (err)
 		return err;
 	udp_group_serve(g);
-	err = bind_locked(g, gid, ifindex, ret_addr);
+	err = bind_locked(g, gid, ifindex, deadline_ns, ret_addr);
 	close(lock_fd);
 	return err;
 }
@@ -400,7 +475,7 @@ int udp_group_bind(struct udp_group *g, const struct gid *addr,
 
 	if (gid_is_zero(addr))
 		return group_fail(-EINVAL, "no address to bind to");
-	if (!is_link_local(addr))
+	if (!group_scoped(addr))
 		ifindex = 0;
 	pthread_mutex_lock(&g->bind_lock);
 	a = group_find(g, addr, ifindex);

@@ -53,18 +53,27 @@ static bool is_wildcard(const struct gid *g)
 	return gid_is_v4(g) ? gid_v4(g) == 0 : gid_is_zero(g);
 }
 
-static void count(const struct inet_diag_msg *m, const struct gid *gid,
-		  uid_t own, struct group_diag *d)
+/* What is looked for. */
+struct query {
+	const struct gid *gid;
+	uint32_t ifindex; /* 0: any */
+	uid_t own;
+	struct group_diag *d;
+};
+
+static void count(const struct inet_diag_msg *m, const struct query *q)
 {
+	struct group_diag *d = q->d;
 	struct gid at = bound_addr(m);
 	bool wild = is_wildcard(&at);
 
 	if (m->id.idiag_sport != htons(ROCEV2_UDP_PORT) ||
-	    (!wild && !gid_eq(&at, gid)))
+	    (!wild && !gid_eq(&at, q->gid)) ||
+	    (q->ifindex && m->id.idiag_if && m->id.idiag_if != q->ifindex))
 		return;
 	if (m->idiag_inode == 0) {
 		d->nkernel++;
-	} else if (m->idiag_uid != own) {
+	} else if (m->idiag_uid != q->own) {
 		d->nforeign++;
 		d->uid = m->idiag_uid;
 	} else if (wild) {
@@ -75,8 +84,7 @@ static void count(const struct inet_diag_msg *m, const struct gid *gid,
 }
 
 /* One datagram of answers: 1 more to come, 0 done, -errno. */
-static int take_answers(int fd, const struct gid *gid, uid_t own,
-			struct group_diag *d)
+static int take_answers(int fd, const struct query *q)
 {
 	_Alignas(struct nlmsghdr) uint8_t buf[2048];
 	struct pollfd p = { .fd = fd, .events = POLLIN };
@@ -96,13 +104,12 @@ static int take_answers(int fd, const struct gid *gid, uid_t own,
 		if (h->nlmsg_type == NLMSG_ERROR)
 			return -EOPNOTSUPP;
 		if (h->nlmsg_len >= NLMSG_LENGTH(sizeof(struct inet_diag_msg)))
-			count(NLMSG_DATA(h), gid, own, d);
+			count(NLMSG_DATA(h), q);
 	}
 	return 1;
 }
 
-static int dump(int family, const struct gid *gid, uid_t own,
-		struct group_diag *d)
+static int dump(int family, const struct query *q)
 {
 	int fd = socket(AF_NETLINK, SOCK_DGRAM | SOCK_CLOEXEC,
 			NETLINK_SOCK_DIAG);
@@ -113,20 +120,22 @@ static int dump(int family, const struct gid *gid, uid_t own,
 	err = ask_kernel(fd, family);
 	if (!err)
 		do
-			err = take_answers(fd, gid, own, d);
+			err = take_answers(fd, q);
 		while (err == 1);
 	close(fd);
 	return err;
 }
 
-void group_diagnose(const struct gid *gid, uid_t own, struct group_diag *ret)
+void group_diagnose(const struct gid *gid, uint32_t ifindex, uid_t own,
+		    struct group_diag *ret)
 {
+	struct query q = { gid, ifindex, own, ret };
 	int err;
 
 	*ret = (struct group_diag){ 0 };
 	/* A wildcard IPv6 socket holds the port for IPv4 as well. */
-	err = gid_is_v4(gid) ? dump(AF_INET, gid, own, ret) : 0;
+	err = gid_is_v4(gid) ? dump(AF_INET, &q) : 0;
 	if (!err)
-		err = dump(AF_INET6, gid, own, ret);
+		err = dump(AF_INET6, &q);
 	ret->known = !err;
 }

@@ -35,8 +35,9 @@ struct group_addr {
 struct udp_group {
 	struct udp_group_config cfg;
 	unsigned slot;
-	pid_t pid; /* who made it: a fork's child only closes */
-	uid_t uid; /* ours, as SO_PEERCRED reports it */
+	pid_t pid;	/* who made it: a fork's child only closes */
+	uid_t uid;	/* ours, as SO_PEERCRED reports it */
+	bool uid_vague; /* it is the overflow uid: strangers have it too */
 	int listen_fd, epoll_fd;
 	int spare_fd; /* given up to refuse a newcomer when fds ran out */
 	pthread_mutex_t bind_lock; /* one udp_group_bind at a time; may wait */
@@ -77,8 +78,9 @@ int64_t group_now_ns(void);
 MUST_USE int group_lock(struct udp_group *g, int64_t deadline_ns, int *ret_fd);
 /* Claims the first free slot's name and listens on it. */
 MUST_USE int group_claim(struct udp_group *g);
-/* Fills g's table from a member, if there is any. Holding the join lock. */
-MUST_USE int group_collect(struct udp_group *g, int64_t deadline_ns);
+/* Fills g's table from the first member that answers, if there is any; `all`:
+ * from all that do, one by one. Holding the join lock. */
+MUST_USE int group_collect(struct udp_group *g, bool all, int64_t deadline_ns);
 /* Hands sockets first..first+n-1 to all members; stopped ones find them in
  * their queue. Holding the join lock. */
 void group_push(struct udp_group *g, const struct group_addr *a, unsigned first,
@@ -122,6 +124,8 @@ MUST_USE int group_sock_open(const struct udp_group *g, const struct gid *gid,
 /* Sets what the owner wants; for new and adopted sockets. Drains what came
  * before. */
 void group_sock_setup(const struct udp_group *g, int fd, const struct gid *gid);
+/* Does the address need an interface? */
+bool group_scoped(const struct gid *gid);
 /* Is this fd a UDP socket on port 4791 of that address? */
 bool group_sock_ok(int fd, const struct gid *gid, uint32_t ifindex);
 
@@ -137,6 +141,7 @@ struct group_diag {
 };
 
 /* Who has UDP port 4791 of this address. */
-void group_diagnose(const struct gid *gid, uid_t own, struct group_diag *ret);
+void group_diagnose(const struct gid *gid, uint32_t ifindex, uid_t own,
+		    struct group_diag *ret);
 
 #endif

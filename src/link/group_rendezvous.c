@@ -89,7 +89,7 @@ static bool same_user(const struct udp_group *g, int fd, struct ucred *ret)
 	socklen_t len = sizeof(*ret);
 
 	return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, ret, &len) == 0 &&
-	       ret->uid == g->uid;
+	       ret->uid == g->uid && !g->uid_vague;
 }
 
 /* Connects to a name. -EACCES: another user's; *ret_cred says whose. */
@@ -280,13 +280,24 @@ struct ask {
 	unsigned n, asked, gone;
 };
 
-static void ask_connect(const struct udp_group *g, struct ask *a)
+static int ask_connect(const struct udp_group *g, struct ask *a)
 {
 	a->n = a->asked = a->gone = 0;
-	for (unsigned slot = 0; slot < UDP_GROUP_SLOTS; slot++)
-		if (slot != g->slot &&
-		    connect_slot(g, slot, &a->conn[a->n]) == 0)
+	for (unsigned slot = 0; slot < UDP_GROUP_SLOTS; slot++) {
+		int err = slot == g->slot
+				  ? -ECONNREFUSED
+				  : connect_slot(g, slot, &a->conn[a->n]);
+
+		if (!err)
 			a->n++;
+		else if (err == -EACCES && g->uid_vague)
+			return group_fail(-EPERM,
+					  "uid %u is not mapped in this user "
+					  "namespace: processes on port 4791 "
+					  "cannot know each other",
+					  (unsigned)g->uid);
+	}
+	return 0;
 }
 
 static void ask_drop(struct ask *a, unsigned i)
@@ -320,8 +331,10 @@ static int ask_wait(const struct ask *a, int timeout_ms)
 	return -1;
 }
 
-/* 0: one told all it has; or there is nobody any more. */
-static int ask_members(struct udp_group *g, struct ask *a, int64_t deadline_ns)
+/* 0: one told all it has (`all`: every one that could); or there is nobody any
+ * more. */
+static int ask_members(struct udp_group *g, struct ask *a, bool all,
+		       int64_t deadline_ns)
 {
 	while (a->gone < a->n) {
 		int i;
@@ -337,20 +350,20 @@ static int ask_members(struct udp_group *g, struct ask *a, int64_t deadline_ns)
 		i = ask_wait(a, ms_left(deadline_ns, HEDGE_MS));
 		if (i < 0)
 			continue;
-		if (pull_all(g, a->conn[i], deadline_ns) == 0)
+		if (pull_all(g, a->conn[i], deadline_ns) == 0 && !all)
 			return 0;
 		ask_drop(a, (unsigned)i);
 	}
 	return 0;
 }
 
-int group_collect(struct udp_group *g, int64_t deadline_ns)
+int group_collect(struct udp_group *g, bool all, int64_t deadline_ns)
 {
 	struct ask a;
-	int err;
+	int err = ask_connect(g, &a);
 
-	ask_connect(g, &a);
-	err = ask_members(g, &a, deadline_ns);
+	if (!err)
+		err = ask_members(g, &a, all, deadline_ns);
 	for (unsigned i = 0; i < a.n; i++)
 		if (a.conn[i] >= 0)
 			close(a.conn[i]);

@@ -29,7 +29,7 @@ union sock_addr {
 	struct sockaddr_in6 v6;
 };
 
-static bool scoped(const struct gid *g)
+bool group_scoped(const struct gid *g)
 {
 	return g->raw[0] == 0xfe && (g->raw[1] & 0xc0) == 0x80;
 }
@@ -47,7 +47,7 @@ static socklen_t to_addr(union sock_addr *a, const struct gid *g,
 	a->v6.sin6_family = AF_INET6;
 	a->v6.sin6_port = htons(ROCEV2_UDP_PORT);
 	memcpy(&a->v6.sin6_addr, g->raw, 16);
-	a->v6.sin6_scope_id = scoped(g) ? ifindex : 0;
+	a->v6.sin6_scope_id = group_scoped(g) ? ifindex : 0;
 	return sizeof(a->v6);
 }
 
@@ -119,15 +119,33 @@ static void drain(int fd)
 			break;
 }
 
+static int int_option(int fd, int name)
+{
+	int v = -1;
+	socklen_t len = sizeof(v);
+
+	return getsockopt(fd, SOL_SOCKET, name, &v, &len) ? -1 : v;
+}
+
+/* The one who had this slot before may have set another size; a fresh socket
+ * shows the default. The kernel doubles what is set. */
+static void set_rcvbuf(const struct udp_group *g, int fd)
+{
+	int bytes = g->cfg.rcvbuf_bytes;
+	int normal = int_option(g->spare_fd, SO_RCVBUF);
+
+	if (bytes <= 0 && int_option(fd, SO_RCVBUF) == normal)
+		return;
+	try_option(fd, SOL_SOCKET, SO_RCVBUF, bytes > 0 ? bytes : normal / 2);
+}
+
 void group_sock_setup(const struct udp_group *g, int fd, const struct gid *gid)
 {
-	int gro = g->cfg.gro, rcvbuf = g->cfg.rcvbuf_bytes;
+	int gro = g->cfg.gro;
 
 	if (setsockopt(fd, IPPROTO_UDP, UDP_GRO, &gro, sizeof(gro)) && gro)
 		note(g, "UDP_GRO was refused: frames come one by one");
-	if (rcvbuf > 0 &&
-	    setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &rcvbuf, sizeof(rcvbuf)))
-		note(g, "SO_RCVBUF was refused");
+	set_rcvbuf(g, fd);
 	try_option(fd, SOL_SOCKET, SO_RXQ_OVFL, 1);
 	if (gid_is_v4(gid)) {
 		try_option(fd, IPPROTO_IP, IP_RECVTOS, 1);
@@ -140,14 +158,6 @@ void group_sock_setup(const struct udp_group *g, int fd, const struct gid *gid)
 		try_option(fd, IPPROTO_UDP, UDP_NO_CHECK6_RX, 1);
 	}
 	drain(fd);
-}
-
-static int int_option(int fd, int name)
-{
-	int v = -1;
-	socklen_t len = sizeof(v);
-
-	return getsockopt(fd, SOL_SOCKET, name, &v, &len) ? -1 : v;
 }
 
 bool group_sock_ok(int fd, const struct gid *gid, uint32_t ifindex)

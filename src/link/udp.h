@@ -44,7 +44,7 @@ struct udp_link_counters {
 
 struct udp_link_config {
 	bool segment;	       /* UDP_SEGMENT when the kernel has it */
-	bool gro;	       /* UDP_GRO likewise */
+	bool gro;	       /* UDP_GRO likewise; the same as the group's */
 	bool icrc_strict;      /* refuse icrc_relaxed */
 	unsigned send_sockets; /* 1..64, default 8; per address family */
 	int sndbuf_bytes;      /* 0: leave the kernel's default */

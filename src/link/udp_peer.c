@@ -96,7 +96,6 @@ static enum answer peer_ask(struct udp_peer *p, uint32_t charge)
 
 	if (syscall(SYS_getsockopt, p->fd, SOL_SOCKET, SO_MEMINFO, info, &len))
 		return FITS; /* cannot be known: as for any remote receiver */
-	p->merges = ask_merges(p->fd);
 	rmem = info[SK_MEMINFO_RMEM_ALLOC] + p->unsent_bytes;
 	limit = info[SK_MEMINFO_RCVBUF] / 4 * 3;
 	p->credit_bytes = 0;
@@ -113,18 +112,25 @@ static enum answer peer_ask(struct udp_peer *p, uint32_t charge)
 	return FITS;
 }
 
-static enum answer admit(struct udp_tx *tx, struct udp_peer *p, uint32_t charge)
+static enum answer admit(struct udp_tx *tx, struct udp_peer *p,
+			 const struct udp_msg *m)
 {
+	uint32_t charge = msg_charge(tx, p, m);
 	enum answer a = FITS;
 
 	if (p->unsent_run != tx->run) {
 		p->unsent_run = tx->run;
 		p->unsent_bytes = 0;
 	}
-	if (p->credit_bytes >= charge)
+	if (p->credit_bytes >= charge) {
 		p->credit_bytes -= charge;
-	else
+	} else {
+		if (m->nframes > 1) {
+			p->merges = ask_merges(p->fd);
+			charge = msg_charge(tx, p, m);
+		}
 		a = peer_ask(p, charge);
+	}
 	if (a == FITS)
 		p->unsent_bytes += charge;
 	return a;
@@ -141,7 +147,7 @@ bool udp_peer_admit(struct udp_link *l, const struct udp_msg *m)
 	p = peer_get(tx, m->peer_fd);
 	if (p->blocked_flush == tx->flush)
 		return false;
-	a = admit(tx, p, msg_charge(tx, p, m));
+	a = admit(tx, p, m);
 	if (a == FULL) {
 		p->blocked_flush = tx->flush;
 		l->count.tx_blocked_peer++;
