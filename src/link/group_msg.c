@@ -11,7 +11,6 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#define MAGIC 0x53484731u /* changes with the layout */
 #define CONTROL_BYTES CMSG_SPACE(GROUP_FDS_MAX * sizeof(int))
 
 int group_msg_send(int sock, struct group_msg *m, const int *fds)
@@ -22,7 +21,7 @@ int group_msg_send(int sock, struct group_msg *m, const int *fds)
 	size_t bytes = m->nfds * sizeof(int);
 
 	ASSERT(m->nfds <= GROUP_FDS_MAX);
-	m->magic = MAGIC;
+	m->magic = GROUP_MAGIC;
 	m->resv = 0;
 	if (m->nfds) {
 		struct cmsghdr *c = (void *)control;
@@ -61,7 +60,7 @@ static bool valid(const struct group_msg *m, ssize_t len, unsigned nfds,
 		  int flags)
 {
 	return len == sizeof(*m) && !(flags & (MSG_TRUNC | MSG_CTRUNC)) &&
-	       m->magic == MAGIC && m->nfds == nfds && m->resv == 0 &&
+	       m->magic == GROUP_MAGIC && m->nfds == nfds && m->resv == 0 &&
 	       m->type >= GROUP_GET && m->type <= GROUP_PUSH &&
 	       m->first + nfds <= UDP_GROUP_SLOTS;
 }

@@ -88,7 +88,8 @@ void group_push(struct udp_group *g, const struct group_addr *a, unsigned first,
 
 /* ---- group_msg.c ---- */
 
-#define GROUP_FDS_MAX 253 /* the kernel's limit for one message */
+#define GROUP_MAGIC 0x53484731u /* changes with the layout */
+#define GROUP_FDS_MAX 253	/* the kernel's limit for one message */
 
 enum group_msg_type {
 	GROUP_GET = 1, /* newcomer: give me item `item` */
