@@ -105,6 +105,17 @@ static void check_send_wc(struct wl_end *e, uint32_t i, const struct wc *wc)
 			wl_end_id(e), i, wc->byte_len);
 }
 
+/* Unsignaled ones before message `to` succeeded, or they would have been
+ * reported. */
+static void retire_silent(struct wl_end *e, uint32_t to)
+{
+	struct flow *f = &e->out;
+
+	while (f->done < to && f->done == f->retired &&
+	       !f->msgs[f->done].signaled)
+		retire(e);
+}
+
 static void on_send(struct wl_host *h, struct wl_end *e, const struct wc *wc)
 {
 	struct wl *wl = h->wl;
@@ -116,11 +127,7 @@ static void on_send(struct wl_host *h, struct wl_end *e, const struct wc *wc)
 			wl_end_id(e), wc->wr_id, f->done);
 		return;
 	}
-	/* Unsignaled ones before it succeeded, or they would have been
-	 * reported. */
-	while (f->done < i && f->done == f->retired &&
-	       !f->msgs[f->done].signaled)
-		retire(e);
+	retire_silent(e, i);
 	if (f->done != i) {
 		wl_fail(wl, "completion skipped (end, message, got)",
 			wl_end_id(e), f->done, i);
@@ -362,6 +369,8 @@ static void on_sentinel(struct wl_end *e, const struct wc *wc)
 	if (wc->status != WC_WR_FLUSH_ERR)
 		wl_fail(wl, "post to a dead QP was not flushed (end, status)",
 			wl_end_id(e), wc->status, 0);
+	if (!recv)
+		retire_silent(e, e->out.posted);
 	if (recv ? e->rq->num_posted != 0 : e->out.done != e->out.posted)
 		wl_fail(wl, "flushed out of order (end, receive?)",
 			wl_end_id(e), recv, 0);

@@ -93,8 +93,10 @@ static void post_one_receive(struct wl_end *e, uint32_t slot)
 
 void wl_post_receives(struct wl_end *e)
 {
+	uint32_t percent = e->pair->wl->recv_percent;
+
 	for (uint32_t i = 0; i < e->rq->depth; i++)
-		if (!e->rq->slot[i].posted && chance(e, 90))
+		if (!e->rq->slot[i].posted && chance(e, percent))
 			post_one_receive(e, i);
 }
 

@@ -52,6 +52,8 @@ void wl_draw(struct wl *wl)
 	wl->num_pairs = draw(&r, 1, WL_PAIRS);
 	draw_sizes(wl, &r);
 	draw_attr(wl, &r);
+	/* Stingy ones make RNR NAKs. */
+	wl->recv_percent = prng_chance(&r, 400000) ? draw(&r, 1, 4) : 90;
 	wl->use_srq = prng_chance(&r, 250000);
 	wl->v6 = prng_chance(&r, 500000);
 	wl->sig_all = prng_chance(&r, 200000);

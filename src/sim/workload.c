@@ -73,6 +73,15 @@ static void poll_host(struct wl_host *h)
 	}
 }
 
+/* How long the program is away; longer while the transport waits. */
+static int64_t nap_ns(struct wl_host *h)
+{
+	const struct wl *wl = h->wl;
+	bool stalled = wl->world.now_ns - wl->last_progress_ns > 1000000;
+
+	return 100 + (int64_t)prng_below(&h->rng, stalled ? 500000 : 20000);
+}
+
 /* The program on this host gets the CPU. */
 static void on_tick(struct world_event *ev, int64_t now_ns)
 {
@@ -86,8 +95,7 @@ static void on_tick(struct world_event *ev, int64_t now_ns)
 		return;
 	simhost_kick(&h->sim);
 	simhost_kick(&h->wl->host[!h->index].sim);
-	world_at(&h->wl->world, &h->tick,
-		 now_ns + 100 + (int64_t)prng_below(&h->rng, 20000));
+	world_at(&h->wl->world, &h->tick, now_ns + nap_ns(h));
 }
 
 static bool all_posted(const struct wl *wl)

@@ -123,6 +123,7 @@ struct wl {
 	/* drawn from the seed */
 	enum mtu_code mtu;
 	uint32_t max_msg, depth, sges, netdev_mtu;
+	uint32_t recv_percent; /* chance of a receive to be posted in a tick */
 	bool use_srq, v6, sig_all;
 	struct qp_attr attr; /* timers, retries, read depths */
 	bool clean, orderly; /* no faults at all; nothing dup'd or overtaken */
