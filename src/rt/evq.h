@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * evq.h - event queues: a completion channel or a context's async events. An
+ * eventfd in semaphore mode counts the events, so a program may poll, dup or
+ * make it non-blocking; what they are waits in a list of the objects that have
+ * some. Nothing is allocated per event.
+ *
+ * The engine pushes; program threads pop. The queue's own lock is a leaf.
+ */
+#ifndef SOFTHCA_RT_EVQ_H
+#define SOFTHCA_RT_EVQ_H
+
+#include "base/dlist.h"
+#include "rt/lock.h"
+#include "rt/rt.h"
+
+/* One in every object that has events. */
+struct evq_item {
+	struct dlist node;
+	struct rt_evq *q; /* NULL: events go nowhere */
+	void *user;
+	uint32_t comp; /* completion events waiting */
+	uint32_t async; /* bits of enum async_type waiting */
+	uint32_t given; /* handed out so far */
+	uint8_t port_num;
+};
+
+struct rt_evq {
+	int fd;
+	struct rt_lock lock;
+	struct dlist items;
+	struct dlist dev_node; /* async queues of one device */
+	struct evq_item port; /* port and device events; async queues only */
+	struct rtdev *dev;
+};
+
+void evq_item_init(struct evq_item *it, struct rt_evq *q, void *user);
+
+/* [E] Adds an event. One async type waits at most once per object. */
+void evq_push_comp(struct evq_item *it);
+void evq_push_async(struct evq_item *it, enum async_type type);
+
+/* Takes the item's waiting events back; returns what was given out. */
+uint32_t evq_item_fini(struct evq_item *it);
+
+#endif

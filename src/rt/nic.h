@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * nic.h - the NIC thread: serves programs that do not poll.
+ *
+ *            req_notify, or a tick without a poll
+ *      +----------------------------------------------+
+ *      v                                              |
+ *   ARMED: the sockets wake the thread;            POLLED: sockets disarmed;
+ *   a timer only for the core's deadline,          a tick every millisecond
+ *   so idle means no wake-up at all                   ^
+ *      |                                              |
+ *      +----------------------------------------------+
+ *        the program polls and the last NIC_IDLE_WAKES wake-ups found
+ *        nothing to do (the poller had been quicker)
+ *
+ * In POLLED, frames that wait while the last poll is old mean a program that
+ * spins on memory (ib_write_lat): back to ARMED.
+ */
+#ifndef SOFTHCA_RT_NIC_H
+#define SOFTHCA_RT_NIC_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/assert.h"
+
+struct rtdev;
+
+#define NIC_MAX_SOCKETS 256
+
+struct nic {
+	pthread_t thread;
+	bool running;
+	_Atomic bool stop;
+	int epoll_fd, timer_fd, kick_fd;
+	/* [E] from here. */
+	bool armed; /* sockets wake the thread */
+	int64_t timer_at_ns; /* what timer_fd is set to; INT64_MAX: off */
+	unsigned idle_wakes; /* socket wake-ups in a row that found nothing */
+	int64_t tick_poll_ns; /* last_poll_ns at the previous tick */
+	int sockets[NIC_MAX_SOCKETS];
+	unsigned num_sockets;
+};
+
+/* -errno. Starts the thread with signals blocked (but the synchronous ones),
+ * the affinity that the process had at load, no real-time policy. */
+MUST_USE int nic_start(struct rtdev *d);
+/* Stops and joins it. Not inside the engine. */
+void nic_stop(struct rtdev *d);
+/* The child of a fork: closes the fds, forgets the thread. */
+void nic_abandon(struct rtdev *d);
+
+/* [E] Watches one more receive socket. */
+MUST_USE int nic_add_socket(struct rtdev *d, int fd);
+
+/* [E] Called at the end of every visit: arms on want_arm, moves the timer to
+ * the core's deadline when that is sooner. */
+void nic_after_visit(struct rtdev *d, int64_t now_ns);
+
+/* Wakes the thread. Any thread, inside or outside. */
+void nic_kick(struct rtdev *d);
+
+#endif

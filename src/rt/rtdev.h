@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * rtdev.h - a device instance: one core, one engine, one link, one NIC thread.
+ * Private to rt.
+ *
+ * Locks, outermost first: `control` (one control verb at a time that may sleep
+ * on other processes: bind) -> the engine -> a CQ's, a queue's or an event
+ * queue's lock (leaves).
+ */
+#ifndef SOFTHCA_RT_RTDEV_H
+#define SOFTHCA_RT_RTDEV_H
+
+#include <pthread.h>
+
+#include "core/hca.h"
+#include "link/group.h"
+#include "link/udp.h"
+#include "rt/capture.h"
+#include "rt/engine.h"
+#include "rt/evq.h"
+#include "rt/nic.h"
+#include "rt/rt.h"
+
+struct rtdev {
+	struct rtdev *next; /* rtdev.c: the process's open instances */
+	struct rt_device id;
+	uint64_t netns; /* inode of the network namespace it lives in */
+	unsigned refs;
+	bool dead; /* the child of a fork */
+
+	pthread_mutex_t control;
+	struct hca *hca;
+	struct udp_link *link;
+	struct udp_group *group;
+	struct capture *capture; /* or NULL */
+	struct engine engine;
+	struct nic nic;
+
+	struct rt_lock async_lock;
+	struct dlist async_queues; /* struct rt_evq.dev_node */
+	uint32_t speed_mbps, netdev_mtu;
+};
+
+void rtdev_add_async(struct rtdev *d, struct rt_evq *q);
+void rtdev_remove_async(struct rtdev *d, struct rt_evq *q);
+/* [E] To every context's async queue. */
+void rtdev_port_event(struct rtdev *d, enum async_type type);
+
+/* Makes this GID's address ready to receive: joins its port group once and
+ * adds the socket to link and NIC thread. Not inside the engine. -errno, with
+ * the reason said on stderr. */
+MUST_USE int rtdev_bind_gid(struct rtdev *d, uint32_t index);
+/* The same for every valid GID; succeeds when at least one could be bound. */
+MUST_USE int rtdev_bind_all(struct rtdev *d);
+
+#endif
