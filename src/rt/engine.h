@@ -18,6 +18,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "rt/stats.h"
+
 struct rtdev;
 
 enum visit {
@@ -27,27 +29,16 @@ enum visit {
 	VISIT_NIC, /* the NIC thread: socket, timer or kick */
 };
 
-#define ENGINE_COUNTERS(X)                                                     \
-	X(visits_post)                                                         \
-	X(visits_poll)                                                         \
-	X(visits_nic)                                                          \
-	X(visits_marked) /* could not enter: left a mark */                    \
-	X(rounds)                                                              \
-	X(handed_over) /* budget spent: the rest went to the NIC thread */     \
-	X(yields)                                                              \
-	X(nic_wakes)                                                           \
-	X(nic_arms)                                                            \
-	X(nic_disarms)                                                         \
-	X(nic_kicks)
-
+/* RT_COUNTERS of rt/stats.h, as several threads may count them. */
 struct engine_counters {
 #define ENGINE_COUNTER_FIELD(name) _Atomic uint64_t name;
-	ENGINE_COUNTERS(ENGINE_COUNTER_FIELD)
+	RT_COUNTERS(ENGINE_COUNTER_FIELD)
 #undef ENGINE_COUNTER_FIELD
 };
 
-#define ENGINE_COUNT(e, name)                                                  \
-	atomic_fetch_add_explicit(&(e)->counters.name, 1, memory_order_relaxed)
+#define ENGINE_COUNT(e, name) ENGINE_ADD(e, name, 1)
+#define ENGINE_ADD(e, name, n)                                                 \
+	atomic_fetch_add_explicit(&(e)->counters.name, (n), memory_order_relaxed)
 
 struct engine {
 	_Alignas(64) _Atomic uint32_t word; /* ENGINE_HELD | ENGINE_MARK | ... */

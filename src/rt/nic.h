@@ -35,6 +35,9 @@ struct nic {
 	bool running;
 	_Atomic bool stop;
 	int epoll_fd, timer_fd, kick_fd;
+	/* The thread's: why it is about to visit. */
+	bool woke_socket, woke_timer;
+	int64_t poll_before_ns; /* last_poll_ns before that visit */
 	/* [E] from here. */
 	bool armed; /* sockets wake the thread */
 	int64_t timer_at_ns; /* what timer_fd is set to; INT64_MAX: off */
@@ -56,8 +59,9 @@ void nic_abandon(struct rtdev *d);
 MUST_USE int nic_add_socket(struct rtdev *d, int fd);
 
 /* [E] Called at the end of every visit: arms on want_arm, moves the timer to
- * the core's deadline when that is sooner. */
-void nic_after_visit(struct rtdev *d, int64_t now_ns);
+ * the core's deadline when that is sooner; for the thread's own visits also
+ * decides between ARMED and POLLED. */
+void nic_after_visit(struct rtdev *d, bool own, int64_t now_ns);
 
 /* Wakes the thread. Any thread, inside or outside. */
 void nic_kick(struct rtdev *d);

@@ -20,6 +20,7 @@
 #include "rt/evq.h"
 #include "rt/nic.h"
 #include "rt/rt.h"
+#include "rt/stats.h"
 
 struct rtdev {
 	struct rtdev *next; /* rtdev.c: the process's open instances */
@@ -39,6 +40,12 @@ struct rtdev {
 	struct rt_lock async_lock;
 	struct dlist async_queues; /* struct rt_evq.dev_node */
 	uint32_t speed_mbps, netdev_mtu;
+
+	/* Under control: which GID entries' addresses receive. */
+	bool bound[HCA_GIDS_MAX];
+	struct gid bound_gid[HCA_GIDS_MAX];
+
+	struct stats_source stats;
 };
 
 void rtdev_add_async(struct rtdev *d, struct rt_evq *q);

@@ -20,15 +20,21 @@
 
 /* What rt itself counts, one X-macro. */
 #define RT_COUNTERS(X)                                                         \
-	X(engine_visits)                                                       \
-	X(engine_misses) /* doorbells left as a mark: somebody was inside */   \
+	X(visits_post) /* engine visits by who made them */                    \
+	X(visits_poll)                                                         \
+	X(visits_nic)                                                          \
+	X(visits_marked) /* somebody was inside: left a mark */                \
+	X(rounds)                                                              \
+	X(handed_over) /* budget spent: the rest went to the NIC thread */     \
 	X(empty_polls)                                                         \
 	X(yields)                                                              \
-	X(thread_ticks)	  /* of the NIC thread, once a millisecond at most */  \
-	X(thread_wakeups) /* by a socket or a doorbell */                      \
-	X(thread_visits)  /* engine visits by the NIC thread */                \
+	X(nic_wakes) /* of the NIC thread, for whatever reason */              \
+	X(nic_ticks) /* once a millisecond at most, while a program polls */   \
+	X(nic_arms)                                                            \
+	X(nic_disarms)                                                         \
+	X(nic_kicks)                                                           \
 	X(tx_frames)                                                           \
-	X(tx_bytes) /* BTH to ICRC */                                          \
+	X(tx_bytes) /* BTH to pad */                                           \
 	X(rx_frames)                                                           \
 	X(rx_bytes)                                                            \
 	X(comp_events)                                                         \

@@ -1,0 +1,321 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+#include "rt/engine.h"
+
+#include <errno.h>
+#include <time.h>
+
+#include "rt/lock.h"
+#include "rt/rt_obj.h"
+#include "rt/rtdev.h"
+#include "wire/pkt.h"
+
+#define ENGINE_HELD 1u
+#define ENGINE_MARK 2u
+#define ENGINE_WAIT 4u /* a control verb sleeps on the word */
+
+/* What one visit may do before it leaves the rest to the NIC thread. */
+#define VISIT_ROUNDS 4
+#define ROUND_RX_FRAMES 64
+#define ROUND_TX_FRAMES 64
+
+int64_t rt_now_ns(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (int64_t)ts.tv_sec * 1000000000 + ts.tv_nsec;
+}
+
+void engine_init(struct engine *e)
+{
+	*e = (struct engine){ .held_frames = false };
+}
+
+/* ---- the word ---- */
+
+/* True: inside. False: somebody is (or a control verb wants to be); the mark
+ * is left. The mark is always written by a read-modify-write, also when it is
+ * set already: it orders what we published before the holder's clearing. */
+static bool enter(struct engine *e)
+{
+	uint32_t w = atomic_load_explicit(&e->word, memory_order_relaxed);
+
+	for (;;) {
+		bool busy = (w & ENGINE_HELD) ||
+			    atomic_load_explicit(&e->control_waiters,
+						 memory_order_relaxed);
+		uint32_t next = busy ? w | ENGINE_MARK :
+				       (w | ENGINE_HELD) & ~ENGINE_MARK;
+
+		if (atomic_compare_exchange_weak_explicit(
+			    &e->word, &w, next, memory_order_acq_rel,
+			    memory_order_relaxed))
+			return !busy;
+	}
+}
+
+/* Leaves; false when a mark was left meanwhile: it is cleared and the caller
+ * is still inside, with another round to do. */
+static bool try_leave(struct engine *e)
+{
+	uint32_t w = atomic_load_explicit(&e->word, memory_order_relaxed);
+
+	for (;;) {
+		bool marked = w & ENGINE_MARK;
+		uint32_t next = marked ? w & ~ENGINE_MARK : 0;
+
+		if (!atomic_compare_exchange_weak_explicit(
+			    &e->word, &w, next, memory_order_acq_rel,
+			    memory_order_relaxed))
+			continue;
+		if (!marked && (w & ENGINE_WAIT))
+			futex_wake(&e->word, INT32_MAX);
+		return !marked;
+	}
+}
+
+/* Leaves whatever is marked; true: something was, somebody must do it. */
+static bool leave_anyway(struct engine *e)
+{
+	uint32_t w =
+		atomic_exchange_explicit(&e->word, 0, memory_order_acq_rel);
+
+	if (w & ENGINE_WAIT)
+		futex_wake(&e->word, INT32_MAX);
+	return w & ENGINE_MARK;
+}
+
+/* ---- one round of the NIC's work ---- */
+
+struct rx_ctx {
+	struct rtdev *d;
+	int64_t now_ns;
+};
+
+static void rx_frame(void *ctx, const struct rocev2_flow *flow,
+		     const uint8_t *pkt, size_t len)
+{
+	struct rx_ctx *c = ctx;
+	struct rx_frame f = {
+		.pkt = pkt,
+		.len_bytes = (uint32_t)len,
+		.src = flow->src,
+		.dst = flow->dst,
+		.tos = flow->tos,
+		.ttl = flow->ttl,
+		.flow_label = flow->flow_label,
+		.sport = flow->sport,
+	};
+
+	ENGINE_ADD(&c->d->engine, rx_bytes, len);
+	hca_rx(c->d->hca, &f, c->now_ns);
+}
+
+/* Hands one built frame to the link. */
+static void tx_frame(struct rtdev *d, const struct tx_frame *f)
+{
+	const struct path *p = f->path;
+	struct rocev2_flow flow = {
+		.src = p->sgid,
+		.dst = p->dgid,
+		.sport = p->sport,
+		.tos = f->tos,
+		.ttl = p->hop_limit,
+		.flow_label = p->flow_label,
+	};
+	struct udp_link_dest dest = {
+		.ifindex = p->netdev,
+		.peer_fd = udp_group_peer_fd(d->group, &p->dgid, f->dest_qpn),
+	};
+
+	udp_link_tx_add(d->link, &flow, &dest, f->len_bytes);
+	ENGINE_COUNT(&d->engine, tx_frames);
+	ENGINE_ADD(&d->engine, tx_bytes, f->len_bytes);
+	hca_tx_done(d->hca, f);
+}
+
+/* Sends what the core has, up to the budget. */
+static void round_tx(struct rtdev *d, int64_t now_ns)
+{
+	struct engine *e = &d->engine;
+	unsigned n = 0;
+
+	e->held_frames = false;
+	while (n < ROUND_TX_FRAMES && hca_tx_pending(d->hca)) {
+		struct tx_frame f = { .pkt = udp_link_tx_room(d->link) };
+
+		if (!f.pkt) {
+			if (udp_link_flush(d->link)) {
+				e->held_frames = true;
+				return;
+			}
+			continue;
+		}
+		if (!hca_tx(d->hca, UINT32_MAX, &f, now_ns))
+			break;
+		tx_frame(d, &f);
+		n++;
+	}
+	e->held_frames = udp_link_flush(d->link) != 0;
+	if (n == ROUND_TX_FRAMES && hca_tx_pending(d->hca))
+		e->more = true;
+}
+
+static void round_events(struct rtdev *d)
+{
+	struct hca_event ev;
+
+	while (hca_event_next(d->hca, &ev)) {
+		if (ev.kind == HCA_EVENT_COMP) {
+			ENGINE_COUNT(&d->engine, comp_events);
+			evq_push_comp(rt_cq_comp_item(ev.cq));
+			continue;
+		}
+		ENGINE_COUNT(&d->engine, async_events);
+		if (ev.qp)
+			evq_push_async(rt_qp_item(ev.qp), ev.type);
+		else if (ev.cq)
+			evq_push_async(rt_cq_async_item(ev.cq), ev.type);
+		else if (ev.srq)
+			evq_push_async(rt_srq_item(ev.srq), ev.type);
+		else
+			rtdev_port_event(d, ev.type);
+	}
+}
+
+static void round_rx(struct rtdev *d, int64_t now_ns)
+{
+	struct rx_ctx ctx = { d, now_ns };
+	struct engine *e = &d->engine;
+	unsigned n = udp_link_rx(d->link, ROUND_RX_FRAMES, rx_frame, &ctx);
+
+	e->rx_frames += n;
+	ENGINE_ADD(e, rx_frames, n);
+	if (n >= ROUND_RX_FRAMES)
+		e->more = true;
+}
+
+static void one_round(struct rtdev *d, bool rx, int64_t now_ns)
+{
+	struct engine *e = &d->engine;
+
+	ENGINE_COUNT(e, rounds);
+	e->more = false;
+	hca_doorbells(d->hca, now_ns);
+	if (rx)
+		round_rx(d, now_ns);
+	if (hca_deadline(d->hca) <= now_ns)
+		hca_advance(d->hca, now_ns);
+	round_tx(d, now_ns);
+	round_events(d);
+}
+
+/* ---- visits ---- */
+
+static void count_visit(struct engine *e, enum visit why)
+{
+	if (why == VISIT_POLL)
+		ENGINE_COUNT(e, visits_poll);
+	else if (why == VISIT_NIC)
+		ENGINE_COUNT(e, visits_nic);
+	else
+		ENGINE_COUNT(e, visits_post);
+}
+
+/* Before leaving for good or for now. */
+static void end_visit(struct rtdev *d, enum visit why, int64_t now_ns)
+{
+	nic_after_visit(d, why == VISIT_NIC, now_ns);
+	capture_flush(d->capture);
+}
+
+/* Inside: rounds until nothing is left or the budget is spent, then leave. A
+ * post only sends, at first: what came in is the next poll's. */
+static void work_and_leave(struct rtdev *d, enum visit why, int64_t now_ns)
+{
+	struct engine *e = &d->engine;
+	bool rx = why != VISIT_POST, more, armed;
+
+	for (int round = 1; round < VISIT_ROUNDS; round++) {
+		one_round(d, rx, now_ns);
+		if (e->more) {
+			now_ns = rt_now_ns();
+			continue;
+		}
+		end_visit(d, why, now_ns);
+		if (try_leave(e))
+			return;
+		rx = true;
+		now_ns = rt_now_ns();
+	}
+	one_round(d, rx, now_ns);
+	end_visit(d, why, now_ns);
+	more = e->more;
+	armed = d->nic.armed;
+	/* A polling program comes back by itself, or a tick does. */
+	if ((leave_anyway(e) || more) && armed) {
+		ENGINE_COUNT(e, handed_over);
+		nic_kick(d);
+	}
+}
+
+bool engine_visit(struct rtdev *d, enum visit why)
+{
+	struct engine *e = &d->engine;
+	int saved = errno;
+	int64_t now_ns;
+
+	if (why == VISIT_ARM)
+		atomic_store_explicit(&e->want_arm, true, memory_order_relaxed);
+	if (!enter(e)) {
+		ENGINE_COUNT(e, visits_marked);
+		return false;
+	}
+	count_visit(e, why);
+	now_ns = rt_now_ns();
+	if (why == VISIT_POLL)
+		atomic_store_explicit(&e->last_poll_ns, now_ns,
+				      memory_order_relaxed);
+	e->rx_frames = 0;
+	work_and_leave(d, why, now_ns);
+	errno = saved;
+	return true;
+}
+
+void engine_lock(struct rtdev *d)
+{
+	struct engine *e = &d->engine;
+	uint32_t w;
+
+	atomic_fetch_add_explicit(&e->control_waiters, 1, memory_order_relaxed);
+	w = atomic_load_explicit(&e->word, memory_order_relaxed);
+	for (;;) {
+		if (!(w & ENGINE_HELD)) {
+			if (atomic_compare_exchange_weak_explicit(
+				    &e->word, &w, w | ENGINE_HELD,
+				    memory_order_acquire, memory_order_relaxed))
+				break;
+			continue;
+		}
+		if (!(w & ENGINE_WAIT)) {
+			if (!atomic_compare_exchange_weak_explicit(
+				    &e->word, &w, w | ENGINE_WAIT,
+				    memory_order_relaxed, memory_order_relaxed))
+				continue;
+			w |= ENGINE_WAIT;
+		}
+		futex_wait(&e->word, w);
+		w = atomic_load_explicit(&e->word, memory_order_relaxed);
+	}
+	atomic_fetch_sub_explicit(&e->control_waiters, 1, memory_order_relaxed);
+}
+
+void engine_unlock(struct rtdev *d)
+{
+	int saved = errno;
+
+	/* A control verb may have made events, frames and timers. */
+	d->engine.rx_frames = 0;
+	work_and_leave(d, VISIT_ARM, rt_now_ns());
+	errno = saved;
+}

@@ -1,0 +1,336 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+#include "rt/nic.h"
+
+#include <errno.h>
+#include <sched.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/syscall.h>
+#include <sys/timerfd.h>
+#include <unistd.h>
+
+#include "rt/rtdev.h"
+#include "rt/umem.h"
+
+#define TICK_NS 1000000 /* of POLLED */
+#define NIC_IDLE_WAKES 16 /* empty wake-ups in a row before POLLED */
+/* A poll older than this while frames wait: the program is not polling. */
+#define POLL_FRESH_NS 50000
+#define HELD_RETRY_NS 50000 /* frames that the link holds are tried again */
+
+enum { TAG_TIMER = 1, TAG_KICK, TAG_GROUP, TAG_SOCKET };
+
+/* The affinity that the process was started with: before the program pinned
+ * its threads. */
+static cpu_set_t start_cpus;
+
+__attribute__((constructor)) static void remember_cpus(void)
+{
+	if (sched_getaffinity(0, sizeof(start_cpus), &start_cpus))
+		CPU_ZERO(&start_cpus);
+}
+
+/* ---- arming and the timer, [E] ---- */
+
+static void set_timer(struct nic *n, int64_t at_ns)
+{
+	struct itimerspec its = { .it_value = { 0, 0 } };
+
+	if (at_ns == n->timer_at_ns)
+		return;
+	n->timer_at_ns = at_ns;
+	if (at_ns != INT64_MAX) {
+		if (at_ns <= 0)
+			at_ns = 1;
+		its.it_value.tv_sec = at_ns / 1000000000;
+		its.it_value.tv_nsec = at_ns % 1000000000;
+	}
+	(void)syscall(SYS_timerfd_settime, n->timer_fd, TFD_TIMER_ABSTIME, &its,
+		      NULL);
+}
+
+static void set_sockets(struct nic *n, bool armed)
+{
+	for (unsigned i = 0; i < n->num_sockets; i++) {
+		struct epoll_event ev = { .events = armed ? EPOLLIN : 0,
+					  .data.u64 = TAG_SOCKET };
+
+		(void)syscall(SYS_epoll_ctl, n->epoll_fd, EPOLL_CTL_MOD,
+			      n->sockets[i], &ev);
+	}
+	n->armed = armed;
+}
+
+static void arm(struct rtdev *d)
+{
+	ENGINE_COUNT(&d->engine, nic_arms);
+	d->nic.idle_wakes = 0;
+	set_sockets(&d->nic, true);
+}
+
+static void disarm(struct rtdev *d, int64_t now_ns)
+{
+	struct nic *n = &d->nic;
+
+	ENGINE_COUNT(&d->engine, nic_disarms);
+	n->tick_poll_ns = atomic_load_explicit(&d->engine.last_poll_ns,
+					       memory_order_relaxed);
+	set_sockets(n, false);
+	set_timer(n, now_ns + TICK_NS);
+}
+
+int nic_add_socket(struct rtdev *d, int fd)
+{
+	struct nic *n = &d->nic;
+	struct epoll_event ev = { .events = n->armed ? EPOLLIN : 0,
+				  .data.u64 = TAG_SOCKET };
+
+	if (n->num_sockets == NIC_MAX_SOCKETS)
+		return -ENOSPC;
+	if (epoll_ctl(n->epoll_fd, EPOLL_CTL_ADD, fd, &ev))
+		return -errno;
+	n->sockets[n->num_sockets++] = fd;
+	return 0;
+}
+
+void nic_kick(struct rtdev *d)
+{
+	uint64_t one = 1;
+	int saved = errno;
+
+	ENGINE_COUNT(&d->engine, nic_kicks);
+	(void)!syscall(SYS_write, d->nic.kick_fd, &one, sizeof(one));
+	errno = saved;
+}
+
+/* ---- ARMED or POLLED, [E] ---- */
+
+/* A socket woke us and the visit is over: does the program poll by itself? */
+static void judge_wake(struct rtdev *d, int64_t now_ns)
+{
+	struct nic *n = &d->nic;
+	int64_t last = atomic_load_explicit(&d->engine.last_poll_ns,
+					    memory_order_relaxed);
+
+	if (d->engine.rx_frames || last == n->poll_before_ns) {
+		n->idle_wakes = 0;
+		return;
+	}
+	if (++n->idle_wakes >= NIC_IDLE_WAKES)
+		disarm(d, now_ns);
+}
+
+/* A tick of POLLED. */
+static void judge_tick(struct rtdev *d, int64_t now_ns)
+{
+	struct nic *n = &d->nic;
+	int64_t last = atomic_load_explicit(&d->engine.last_poll_ns,
+					    memory_order_relaxed);
+	bool polled = last != n->tick_poll_ns;
+	bool stale = d->engine.rx_frames && now_ns - last > POLL_FRESH_NS;
+
+	ENGINE_COUNT(&d->engine, nic_ticks);
+	n->tick_poll_ns = last;
+	if (!polled || stale)
+		arm(d);
+	else
+		set_timer(n, now_ns + TICK_NS);
+}
+
+static void judge(struct rtdev *d, int64_t now_ns)
+{
+	struct nic *n = &d->nic;
+
+	if (n->woke_timer) {
+		n->timer_at_ns = INT64_MAX;
+		if (!n->armed)
+			judge_tick(d, now_ns);
+	} else if (n->woke_socket && n->armed) {
+		judge_wake(d, now_ns);
+	}
+	n->woke_timer = n->woke_socket = false;
+}
+
+void nic_after_visit(struct rtdev *d, bool own, int64_t now_ns)
+{
+	struct engine *e = &d->engine;
+	struct nic *n = &d->nic;
+	int64_t at = hca_deadline(d->hca);
+
+	if (own)
+		judge(d, now_ns);
+	if (atomic_load_explicit(&e->want_arm, memory_order_relaxed)) {
+		atomic_store_explicit(&e->want_arm, false,
+				      memory_order_relaxed);
+		if (!n->armed)
+			arm(d);
+	}
+	if (e->held_frames && at > now_ns + HELD_RETRY_NS)
+		at = now_ns + HELD_RETRY_NS;
+	/* Only ever sooner here: a timer that fires too soon sets itself
+	 * anew, so progress costs no system call. */
+	if (n->armed && at < n->timer_at_ns)
+		set_timer(n, at);
+}
+
+/* ---- the thread ---- */
+
+static void drain(int fd)
+{
+	uint64_t v;
+
+	(void)!syscall(SYS_read, fd, &v, sizeof(v));
+}
+
+/* Whoever is inside when we come does the work for us. A socket that is still
+ * readable wakes us again; a timer does not, so that visit must be made. */
+static void serve(struct rtdev *d)
+{
+	struct nic *n = &d->nic;
+
+	n->poll_before_ns = atomic_load_explicit(&d->engine.last_poll_ns,
+						 memory_order_relaxed);
+	while (!engine_visit(d, VISIT_NIC)) {
+		(void)syscall(SYS_sched_yield);
+		if (!n->woke_timer ||
+		    atomic_load_explicit(&n->stop, memory_order_acquire))
+			break;
+	}
+}
+
+static void *nic_main(void *arg)
+{
+	struct rtdev *d = arg;
+	struct nic *n = &d->nic;
+	struct epoll_event ev[8];
+	int tag_seen;
+
+	while (!atomic_load_explicit(&n->stop, memory_order_acquire)) {
+		long k = syscall(SYS_epoll_pwait, n->epoll_fd, ev, 8, -1, NULL,
+				 8);
+
+		if (k < 0 && errno != EINTR)
+			break; /* closed under us */
+		ENGINE_COUNT(&d->engine, nic_wakes);
+		tag_seen = 0;
+		for (long i = 0; i < k; i++)
+			tag_seen |= 1 << ev[i].data.u64;
+		if (tag_seen & 1 << TAG_KICK)
+			drain(n->kick_fd);
+		if (tag_seen & 1 << TAG_GROUP)
+			udp_group_serve(d->group);
+		if (atomic_load_explicit(&n->stop, memory_order_acquire))
+			break;
+		if (tag_seen & 1 << TAG_TIMER) {
+			drain(n->timer_fd);
+			n->woke_timer = true;
+		}
+		n->woke_socket = tag_seen & 1 << TAG_SOCKET;
+		serve(d);
+	}
+	return NULL;
+}
+
+static int watch(struct nic *n, int fd, uint64_t tag)
+{
+	struct epoll_event ev = { .events = EPOLLIN, .data.u64 = tag };
+
+	return epoll_ctl(n->epoll_fd, EPOLL_CTL_ADD, fd, &ev) ? -errno : 0;
+}
+
+/* Every signal is the program's, but faults in our copies must reach the
+ * handler that repairs them. */
+static void block_signals(sigset_t *ret_old)
+{
+	sigset_t set;
+
+	sigfillset(&set);
+	sigdelset(&set, SIGSEGV);
+	sigdelset(&set, SIGBUS);
+	sigdelset(&set, SIGILL);
+	sigdelset(&set, SIGFPE);
+	sigdelset(&set, SIGTRAP);
+	pthread_sigmask(SIG_SETMASK, &set, ret_old);
+}
+
+static int start_thread(struct rtdev *d)
+{
+	struct sched_param prio = { 0 };
+	pthread_attr_t attr;
+	sigset_t old;
+	int err;
+
+	err = pthread_attr_init(&attr);
+	if (err)
+		return -err;
+	pthread_attr_setinheritsched(&attr, PTHREAD_EXPLICIT_SCHED);
+	pthread_attr_setschedpolicy(&attr, SCHED_OTHER);
+	pthread_attr_setschedparam(&attr, &prio);
+	pthread_attr_setstacksize(&attr, 256 * 1024);
+	if (CPU_COUNT(&start_cpus))
+		pthread_attr_setaffinity_np(&attr, sizeof(start_cpus),
+					    &start_cpus);
+	block_signals(&old);
+	err = pthread_create(&d->nic.thread, &attr, nic_main, d);
+	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	pthread_attr_destroy(&attr);
+	if (err)
+		return -err;
+	pthread_setname_np(d->nic.thread, "softhca-nic");
+	d->nic.running = true;
+	return 0;
+}
+
+int nic_start(struct rtdev *d)
+{
+	struct nic *n = &d->nic;
+	int err;
+
+	*n = (struct nic){ .armed = true, .timer_at_ns = INT64_MAX };
+	n->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+	n->timer_fd = timerfd_create(CLOCK_MONOTONIC,
+				     TFD_CLOEXEC | TFD_NONBLOCK);
+	n->kick_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	if (n->epoll_fd < 0 || n->timer_fd < 0 || n->kick_fd < 0)
+		err = -errno;
+	else
+		err = watch(n, n->timer_fd, TAG_TIMER);
+	if (!err)
+		err = watch(n, n->kick_fd, TAG_KICK);
+	if (!err)
+		err = watch(n, udp_group_fd(d->group), TAG_GROUP);
+	if (!err)
+		err = start_thread(d);
+	if (err)
+		nic_abandon(d);
+	return err;
+}
+
+void nic_stop(struct rtdev *d)
+{
+	struct nic *n = &d->nic;
+
+	if (n->running) {
+		atomic_store_explicit(&n->stop, true, memory_order_release);
+		nic_kick(d);
+		pthread_join(n->thread, NULL);
+	}
+	nic_abandon(d);
+}
+
+void nic_abandon(struct rtdev *d)
+{
+	struct nic *n = &d->nic;
+
+	n->running = false;
+	n->num_sockets = 0;
+	if (n->epoll_fd >= 0)
+		close(n->epoll_fd);
+	if (n->timer_fd >= 0)
+		close(n->timer_fd);
+	if (n->kick_fd >= 0)
+		close(n->kick_fd);
+	n->epoll_fd = n->timer_fd = n->kick_fd = -1;
+}

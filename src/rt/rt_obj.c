@@ -1,0 +1,385 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * The control verbs: the core's, inside the engine. In the child of a fork
+ * every one of them answers -EIO, but destroy verbs, which free the memory.
+ */
+#include "rt/rt_obj.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "rt/rtdev.h"
+#include "rt/umem.h"
+
+/* ---- domains, regions, address handles ---- */
+
+int rt_pd_alloc(struct rtdev *d, struct pd **ret)
+{
+	int err;
+
+	if (rtdev_dead(d))
+		return -EIO;
+	engine_lock(d);
+	err = pd_create(d->hca, ret);
+	engine_unlock(d);
+	return err;
+}
+
+int rt_pd_dealloc(struct rtdev *d, struct pd *pd)
+{
+	int err;
+
+	if (rtdev_dead(d))
+		return 0;
+	engine_lock(d);
+	err = pd_destroy(pd);
+	engine_unlock(d);
+	return err;
+}
+
+static bool range_ok(const struct mr_attr *a)
+{
+	if (a->len_bytes == 0 || (a->access & ACCESS_ON_DEMAND))
+		return true;
+	return umem_probe(a->va, a->len_bytes, a->access & ACCESS_LOCAL_WRITE);
+}
+
+int rt_mr_reg(struct rtdev *d, struct pd *pd, const struct mr_attr *attr,
+	      struct mr **ret)
+{
+	int err;
+
+	if (rtdev_dead(d))
+		return -EIO;
+	umem_check();
+	engine_lock(d);
+	err = mr_reg(pd, attr, ret);
+	engine_unlock(d);
+	if (err || range_ok(attr))
+		return err;
+	engine_lock(d);
+	err = mr_dereg(*ret);
+	engine_unlock(d);
+	return err ? err : -EFAULT;
+}
+
+int rt_mr_dereg(struct rtdev *d, struct mr *mr)
+{
+	int err;
+
+	if (rtdev_dead(d))
+		return 0;
+	engine_lock(d);
+	err = mr_dereg(mr);
+	engine_unlock(d);
+	return err;
+}
+
+int rt_mr_rereg(struct rtdev *d, struct mr *mr, uint32_t flags, struct pd *pd,
+		const struct mr_attr *attr)
+{
+	int err;
+
+	if (rtdev_dead(d))
+		return -EIO;
+	umem_check();
+	if ((flags & MR_REREG_TRANSLATION) && !range_ok(attr))
+		return -EFAULT;
+	engine_lock(d);
+	err = mr_rereg(mr, flags, pd, attr);
+	engine_unlock(d);
+	return err;
+}
+
+int rt_ah_create(struct rtdev *d, struct pd *pd, const struct ah_attr *attr,
+		 struct ah **ret)
+{
+	int err;
+
+	if (rtdev_dead(d))
+		return -EIO;
+	engine_lock(d);
+	err = ah_create(pd, attr, ret);
+	engine_unlock(d);
+	return err;
+}
+
+int rt_ah_destroy(struct rtdev *d, struct ah *ah)
+{
+	int err;
+
+	if (rtdev_dead(d))
+		return 0;
+	engine_lock(d);
+	err = ah_destroy(ah);
+	engine_unlock(d);
+	return err;
+}
+
+/* ---- completion queues ---- */
+
+int rt_cq_create(struct rtdev *d, uint32_t cqe, struct rt_evq *comp,
+		 struct rt_evq *async, void *user, struct rt_cq **ret)
+{
+	struct rt_cq *c;
+	int err;
+
+	if (rtdev_dead(d))
+		return -EIO;
+	c = calloc(1, sizeof(*c));
+	if (!c)
+		return -ENOMEM;
+	c->dev = d;
+	rt_lock_init(&c->lock);
+	evq_item_init(&c->comp, comp, user);
+	evq_item_init(&c->async, async, user);
+	engine_lock(d);
+	err = cq_create(d->hca, cqe, c, &c->cq);
+	engine_unlock(d);
+	if (err) {
+		free(c);
+		return err;
+	}
+	*ret = c;
+	return 0;
+}
+
+int rt_cq_destroy(struct rt_cq *c, uint32_t *ret_comp, uint32_t *ret_async)
+{
+	struct rtdev *d = c->dev;
+	int err = 0;
+
+	*ret_comp = *ret_async = 0;
+	if (!rtdev_dead(d)) {
+		engine_lock(d);
+		err = cq_destroy(c->cq);
+		engine_unlock(d);
+		if (err)
+			return err;
+		*ret_comp = evq_item_fini(&c->comp);
+		*ret_async = evq_item_fini(&c->async);
+	}
+	free(c);
+	return 0;
+}
+
+int rt_cq_resize(struct rt_cq *c, uint32_t cqe)
+{
+	struct rtdev *d = c->dev;
+	int err;
+
+	if (rtdev_dead(d))
+		return -EIO;
+	engine_lock(d);
+	rt_lock_acquire(&c->lock);
+	err = cq_resize(c->cq, cqe);
+	rt_lock_release(&c->lock);
+	engine_unlock(d);
+	return err;
+}
+
+uint32_t rt_cq_cqe(const struct rt_cq *c)
+{
+	return cq_cqe(c->cq);
+}
+
+int rt_cq_arm(struct rt_cq *c, bool solicited_only)
+{
+	if (rtdev_dead(c->dev))
+		return -EIO;
+	rt_lock_acquire(&c->lock);
+	cq_arm(c->cq, solicited_only);
+	rt_lock_release(&c->lock);
+	/* Without a channel nobody is going to sleep on it. */
+	if (c->comp.q)
+		engine_visit(c->dev, VISIT_ARM);
+	return 0;
+}
+
+/* ---- shared receive queues ---- */
+
+int rt_srq_create(struct rtdev *d, struct pd *pd, const struct srq_attr *attr,
+		  struct rt_evq *async, void *user, struct rt_srq **ret)
+{
+	struct rt_srq *s;
+	int err;
+
+	if (rtdev_dead(d))
+		return -EIO;
+	s = calloc(1, sizeof(*s));
+	if (!s)
+		return -ENOMEM;
+	s->dev = d;
+	rt_lock_init(&s->lock);
+	evq_item_init(&s->async, async, user);
+	engine_lock(d);
+	err = srq_create(pd, attr, s, &s->srq);
+	engine_unlock(d);
+	if (err) {
+		free(s);
+		return err;
+	}
+	*ret = s;
+	return 0;
+}
+
+int rt_srq_destroy(struct rt_srq *s, uint32_t *ret_async)
+{
+	struct rtdev *d = s->dev;
+	int err;
+
+	*ret_async = 0;
+	if (!rtdev_dead(d)) {
+		engine_lock(d);
+		err = srq_destroy(s->srq);
+		engine_unlock(d);
+		if (err)
+			return err;
+		*ret_async = evq_item_fini(&s->async);
+	}
+	free(s);
+	return 0;
+}
+
+int rt_srq_modify(struct rt_srq *s, struct srq_attr *attr, uint32_t mask)
+{
+	struct rtdev *d = s->dev;
+	int err;
+
+	if (rtdev_dead(d))
+		return -EIO;
+	engine_lock(d);
+	rt_lock_acquire(&s->lock);
+	err = srq_modify(s->srq, attr, mask);
+	rt_lock_release(&s->lock);
+	engine_unlock(d);
+	return err;
+}
+
+void rt_srq_query(struct rt_srq *s, struct srq_attr *ret)
+{
+	if (rtdev_dead(s->dev))
+		return;
+	engine_lock(s->dev);
+	srq_query(s->srq, ret);
+	engine_unlock(s->dev);
+}
+
+uint32_t rt_srq_num(const struct rt_srq *s)
+{
+	return srq_num(s->srq);
+}
+
+/* ---- queue pairs ---- */
+
+int rt_qp_create(struct rtdev *d, struct pd *pd, const struct rt_qp_init *init,
+		 struct qp_cap *ret_cap, struct rt_qp **ret)
+{
+	struct qp_init core = {
+		.type = init->type,
+		.send_cq = init->send_cq ? init->send_cq->cq : NULL,
+		.recv_cq = init->recv_cq ? init->recv_cq->cq : NULL,
+		.srq = init->srq ? init->srq->srq : NULL,
+		.cap = init->cap,
+		.sq_sig_all = init->sq_sig_all,
+	};
+	struct rt_qp *q;
+	int err;
+
+	if (rtdev_dead(d))
+		return -EIO;
+	q = calloc(1, sizeof(*q));
+	if (!q)
+		return -ENOMEM;
+	q->dev = d;
+	rt_lock_init(&q->send_lock);
+	rt_lock_init(&q->recv_lock);
+	evq_item_init(&q->async, init->async, init->user);
+	core.user = q;
+	engine_lock(d);
+	err = qp_create(pd, &core, ret_cap, &q->qp);
+	engine_unlock(d);
+	if (err) {
+		free(q);
+		return err;
+	}
+	*ret = q;
+	return 0;
+}
+
+int rt_qp_destroy(struct rt_qp *q, uint32_t *ret_async)
+{
+	struct rtdev *d = q->dev;
+	int err;
+
+	*ret_async = 0;
+	if (!rtdev_dead(d)) {
+		engine_lock(d);
+		err = qp_destroy(q->qp);
+		engine_unlock(d);
+		if (err)
+			return err;
+		*ret_async = evq_item_fini(&q->async);
+	}
+	free(q);
+	return 0;
+}
+
+/* A QP that is to receive needs its source address's port first. */
+static int bind_for_rtr(struct rt_qp *q, const struct qp_attr *attr,
+			uint32_t mask)
+{
+	struct qp_attr have;
+	struct qp_init init;
+
+	if (!(mask & QP_ATTR_STATE) || attr->state != QP_STATE_RTR)
+		return 0;
+	engine_lock(q->dev);
+	qp_query(q->qp, &have, &init);
+	engine_unlock(q->dev);
+	if (init.type == QP_TYPE_UD)
+		return rtdev_bind_all(q->dev);
+	if (!(mask & QP_ATTR_AV) || !attr->ah.is_global)
+		return 0; /* the core refuses it */
+	return rtdev_bind_gid(q->dev, attr->ah.sgid_index);
+}
+
+int rt_qp_modify(struct rt_qp *q, const struct qp_attr *attr, uint32_t mask)
+{
+	struct rtdev *d = q->dev;
+	int err;
+
+	if (rtdev_dead(d))
+		return -EIO;
+	umem_check();
+	err = bind_for_rtr(q, attr, mask);
+	if (err)
+		return err;
+	engine_lock(d);
+	err = qp_modify(q->qp, attr, mask, rt_now_ns());
+	engine_unlock(d);
+	return err;
+}
+
+void rt_qp_query(struct rt_qp *q, struct qp_attr *ret_attr,
+		 struct qp_cap *ret_cap)
+{
+	struct qp_init init;
+
+	if (rtdev_dead(q->dev))
+		return;
+	engine_lock(q->dev);
+	qp_query(q->qp, ret_attr, &init);
+	engine_unlock(q->dev);
+	*ret_cap = init.cap;
+}
+
+uint32_t rt_qp_num(const struct rt_qp *q)
+{
+	return qp_num(q->qp);
+}
+
+enum qp_state rt_qp_state(const struct rt_qp *q)
+{
+	return qp_state(q->qp);
+}

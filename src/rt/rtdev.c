@@ -1,0 +1,516 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+#include "rt/rtdev.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "rt/config.h"
+#include "rt/netdev.h"
+#include "rt/stats.h"
+#include "rt/umem.h"
+
+/* ---- what the core gets from us ---- */
+
+static void *ops_alloc(void *ctx, size_t size, size_t align)
+{
+	void *p;
+
+	(void)ctx;
+	if (align < sizeof(void *))
+		align = sizeof(void *);
+	if (posix_memalign(&p, align, size))
+		return NULL;
+	return memset(p, 0, size);
+}
+
+static void ops_free(void *ctx, void *p)
+{
+	(void)ctx;
+	free(p);
+}
+
+static int ops_read(void *ctx, void *dst, uint64_t va, size_t len)
+{
+	(void)ctx;
+	return umem_read(dst, va, len);
+}
+
+static int ops_write(void *ctx, uint64_t va, const void *src, size_t len)
+{
+	(void)ctx;
+	return umem_write(va, src, len);
+}
+
+static int ops_cmp_swap(void *ctx, uint64_t va, uint64_t compare, uint64_t swap,
+			uint64_t *ret_orig)
+{
+	(void)ctx;
+	return umem_cmp_swap(va, compare, swap, ret_orig);
+}
+
+static int ops_fetch_add(void *ctx, uint64_t va, uint64_t add,
+			 uint64_t *ret_orig)
+{
+	(void)ctx;
+	return umem_fetch_add(va, add, ret_orig);
+}
+
+static const struct hca_ops core_ops = {
+	.alloc = ops_alloc,
+	.free = ops_free,
+	.mem_read = ops_read,
+	.mem_write = ops_write,
+	.mem_cmp_swap = ops_cmp_swap,
+	.mem_fetch_add = ops_fetch_add,
+};
+
+static void note(const char *text)
+{
+	rt_say(true, "%s", text);
+}
+
+/* ---- the process's instances ---- */
+
+static pthread_mutex_t open_lock = PTHREAD_MUTEX_INITIALIZER;
+static struct rtdev *open_devs;
+
+static uint64_t netns_id(void)
+{
+	struct stat st;
+
+	return stat("/proc/thread-self/ns/net", &st) ? 0 : (uint64_t)st.st_ino;
+}
+
+static struct rtdev *find_open(uint32_t ifindex, uint64_t netns)
+{
+	for (struct rtdev *d = open_devs; d; d = d->next)
+		if (!d->dead && d->id.ifindex == ifindex && d->netns == netns)
+			return d;
+	return NULL;
+}
+
+static void unlink_open(struct rtdev *d)
+{
+	for (struct rtdev **p = &open_devs; *p; p = &(*p)->next) {
+		if (*p == d) {
+			*p = d->next;
+			return;
+		}
+	}
+}
+
+/* fork: the child has our memory and our fds but no NIC thread, and the QPs
+ * are the parent's. Its instances are dead; it may open devices anew. */
+static void fork_prepare(void)
+{
+	pthread_mutex_lock(&open_lock);
+}
+
+static void fork_parent(void)
+{
+	pthread_mutex_unlock(&open_lock);
+}
+
+static void close_all(struct rtdev *d)
+{
+	capture_close(d->capture);
+	d->capture = NULL;
+	udp_link_free(d->link);
+	d->link = NULL;
+	udp_group_leave(d->group);
+	d->group = NULL;
+}
+
+static void fork_child(void)
+{
+	for (struct rtdev *d = open_devs; d; d = d->next) {
+		d->dead = true;
+		nic_abandon(d);
+		d->capture = NULL; /* its buffer holds the parent's records */
+		close_all(d);
+	}
+	open_devs = NULL;
+	stats_forget();
+	pthread_mutex_unlock(&open_lock);
+}
+
+static void at_exit(void)
+{
+	const struct rt_config *c = rt_config();
+
+	/* The threads first: what follows is read without the engine. */
+	for (struct rtdev *d = open_devs; d; d = d->next) {
+		nic_stop(d);
+		engine_lock(d);
+		capture_flush(d->capture);
+		d->capture = NULL;
+		d->dead = true; /* other threads may still post */
+	}
+	if (c->stats_path[0]) {
+		int err = stats_write(c->stats_path);
+
+		if (err)
+			rt_say(false, "cannot write statistics to %s: %s",
+			       c->stats_path, strerror(-err));
+	}
+}
+
+static void register_hooks(void)
+{
+	(void)pthread_atfork(fork_prepare, fork_parent, fork_child);
+	(void)atexit(at_exit);
+}
+
+/* ---- statistics ---- */
+
+static void fill_stats(struct stats_source *s, struct stats_counters *ret)
+{
+	struct rtdev *d = CONTAINER_OF(s, struct rtdev, stats);
+
+	ret->hca = *hca_counters(d->hca);
+	ret->link = *udp_link_counters(d->link);
+#define COPY(name)                                                             \
+	ret->rt.name = atomic_load_explicit(&d->engine.counters.name,          \
+					    memory_order_relaxed);
+	RT_COUNTERS(COPY)
+#undef COPY
+	ret->rt.umem_faults = umem_faults();
+	ret->rt.umem_kernel_copies = umem_kernel_copies();
+	if (d->capture)
+		ret->rt.capture_lost = capture_lost(d->capture);
+}
+
+/* ---- open ---- */
+
+static int make_capture(struct rtdev *d, const struct rt_config *c)
+{
+	int err;
+
+	if (!c->capture_path[0])
+		return 0;
+	err = capture_open(c->capture_path, &d->capture);
+	if (err)
+		rt_say(false, "cannot write a capture to %s: %s",
+		       c->capture_path, strerror(-err));
+	else
+		udp_link_set_tap(d->link, capture_frame, d->capture);
+	return err;
+}
+
+static int make_link(struct rtdev *d, const struct rt_config *c)
+{
+	struct udp_group_config gc = {
+		.gro = c->offload,
+		.rcvbuf_bytes = c->rcvbuf_bytes,
+		.note = note,
+	};
+	struct udp_link_config lc = {
+		.segment = c->offload,
+		.gro = c->offload,
+		.icrc_strict = c->icrc_strict,
+		.send_sockets = c->send_sockets,
+		.note = note,
+	};
+	int err = udp_group_join(&gc, &d->group);
+
+	if (err) {
+		rt_say(false, "%s: %s", d->id.name, udp_group_error());
+		return err;
+	}
+	err = udp_link_new(&lc, &d->link);
+	if (err)
+		rt_say(false, "%s: cannot open UDP sockets: %s", d->id.name,
+		       strerror(-err));
+	return err;
+}
+
+static int make_core(struct rtdev *d, const struct rt_config *c)
+{
+	struct hca_config hc = {
+		.limits = hca_limits_default,
+		.link_layer = &link_layer_rocev2,
+		.seed = c->seed,
+		.node_guid = d->id.node_guid,
+		.qpn_base = udp_group_slot(d->group) << UDP_GROUP_QPN_BITS,
+		.qpn_bits = UDP_GROUP_QPN_BITS,
+		.dest_budget_bytes = c->dest_budget_bytes,
+		.read_budget_bytes = c->read_budget_bytes,
+		.burst_pkts = 16,
+	};
+
+	if (!c->has_seed &&
+	    getrandom(&hc.seed, sizeof(hc.seed), 0) != sizeof(hc.seed))
+		return -EIO;
+	d->hca = hca_new(&hc, &core_ops, d, rt_now_ns());
+	return d->hca ? 0 : -ENOMEM;
+}
+
+static int fill_port(struct rtdev *d)
+{
+	struct netdev *nd;
+	int err = netdev_get(d->id.ifindex, &nd);
+
+	if (err)
+		return err;
+	d->speed_mbps = nd->speed_mbps;
+	d->netdev_mtu = nd->mtu_bytes;
+	for (int i = 0; i < nd->n_addrs && !err; i++) {
+		struct gid_entry e = {
+			.valid = true,
+			.gid = nd->addrs[i].gid,
+			.netdev = nd->addrs[i].link_local ? nd->ifindex : 0,
+			.vlan = nd->vlan,
+			.mtu_bytes = nd->mtu_bytes,
+		};
+
+		if (i == (int)hca_limits(d->hca)->gid_table_len)
+			break;
+		err = hca_set_gid(d->hca, (uint32_t)i, &e);
+	}
+	hca_set_port(d->hca,
+		     nd->running ? PORT_STATE_ACTIVE : PORT_STATE_DOWN,
+		     nd->mtu_bytes);
+	free(nd);
+	return err;
+}
+
+static void destroy(struct rtdev *d)
+{
+	close_all(d);
+	if (d->hca)
+		hca_free(d->hca, true);
+	pthread_mutex_destroy(&d->control);
+	free(d);
+}
+
+static int build(struct rtdev *d)
+{
+	const struct rt_config *c = rt_config();
+	int err = umem_init(c->umem);
+
+	if (!err)
+		err = make_link(d, c);
+	if (!err)
+		err = make_core(d, c);
+	if (!err)
+		err = make_capture(d, c);
+	if (!err)
+		err = fill_port(d);
+	if (!err)
+		err = nic_start(d);
+	return err;
+}
+
+static int open_new(const struct rt_device *dev, uint64_t netns,
+		    struct rtdev **ret_dev)
+{
+	static pthread_once_t once = PTHREAD_ONCE_INIT;
+	struct rtdev *d;
+	int err;
+
+	pthread_once(&once, register_hooks);
+	if (posix_memalign((void **)&d, 64, sizeof(*d)))
+		return -ENOMEM;
+	memset(d, 0, sizeof(*d));
+	d->id = *dev;
+	d->netns = netns;
+	pthread_mutex_init(&d->control, NULL);
+	engine_init(&d->engine);
+	rt_lock_init(&d->async_lock);
+	dlist_init(&d->async_queues);
+	d->nic.epoll_fd = d->nic.timer_fd = d->nic.kick_fd = -1;
+	err = build(d);
+	if (err) {
+		destroy(d);
+		return err;
+	}
+	d->stats = (struct stats_source){ .name = d->id.name,
+					  .fill = fill_stats };
+	stats_add(&d->stats);
+	d->next = open_devs;
+	open_devs = d;
+	*ret_dev = d;
+	return 0;
+}
+
+int rtdev_open(const struct rt_device *dev, struct rtdev **ret_dev)
+{
+	uint64_t netns = netns_id();
+	struct rtdev *d;
+	int err = 0;
+
+	pthread_mutex_lock(&open_lock);
+	d = find_open(dev->ifindex, netns);
+	if (!d)
+		err = open_new(dev, netns, &d);
+	if (!err) {
+		d->refs++;
+		*ret_dev = d;
+	}
+	pthread_mutex_unlock(&open_lock);
+	return err;
+}
+
+void rtdev_close(struct rtdev *d)
+{
+	bool last;
+
+	pthread_mutex_lock(&open_lock);
+	last = --d->refs == 0;
+	if (last && !d->dead) {
+		unlink_open(d);
+		nic_stop(d);
+		stats_remove(&d->stats);
+	}
+	pthread_mutex_unlock(&open_lock);
+	/* A dead instance's core may have been copied in the middle of
+	 * something by the fork: leave it. */
+	if (last && !d->dead)
+		destroy(d);
+}
+
+/* ---- queries ---- */
+
+bool rtdev_dead(const struct rtdev *d)
+{
+	return d->dead;
+}
+
+const struct hca_limits *rtdev_limits(const struct rtdev *d)
+{
+	return hca_limits(d->hca);
+}
+
+void rt_query_port(struct rtdev *d, struct rt_port *ret)
+{
+	const struct hca_limits *l = hca_limits(d->hca);
+
+	*ret = (struct rt_port){
+		.state = hca_port_state(d->hca),
+		.active_mtu = hca_active_mtu(d->hca),
+		.max_mtu = MTU_4096,
+		.netdev_mtu = d->netdev_mtu,
+		.speed_mbps = d->speed_mbps,
+		.gid_table_len = l->gid_table_len,
+		.pkey_table_len = l->pkey_table_len,
+		.bad_pkey_counter = hca_counters(d->hca)->rx_drop_pkey,
+		.bad_qkey_counter = hca_counters(d->hca)->rx_drop_qkey,
+	};
+}
+
+int rt_query_gid(struct rtdev *d, uint32_t index, struct gid_entry *ret)
+{
+	if (index >= hca_limits(d->hca)->gid_table_len)
+		return -EINVAL;
+	if (rtdev_dead(d))
+		return -EIO;
+	engine_lock(d);
+	*ret = *hca_gid(d->hca, index);
+	engine_unlock(d);
+	return ret->valid ? 0 : -ENODATA;
+}
+
+int rt_query_pkey(struct rtdev *d, uint32_t index, uint16_t *ret)
+{
+	if (index >= hca_limits(d->hca)->pkey_table_len)
+		return -EINVAL;
+	*ret = hca_pkey(d->hca, index);
+	return 0;
+}
+
+/* ---- async queues ---- */
+
+void rtdev_add_async(struct rtdev *d, struct rt_evq *q)
+{
+	rt_lock_acquire(&d->async_lock);
+	dlist_push_back(&d->async_queues, &q->dev_node);
+	rt_lock_release(&d->async_lock);
+}
+
+void rtdev_remove_async(struct rtdev *d, struct rt_evq *q)
+{
+	rt_lock_acquire(&d->async_lock);
+	dlist_remove(&q->dev_node);
+	rt_lock_release(&d->async_lock);
+}
+
+void rtdev_port_event(struct rtdev *d, enum async_type type)
+{
+	rt_lock_acquire(&d->async_lock);
+	for (struct dlist *n = d->async_queues.next; n != &d->async_queues;
+	     n = n->next)
+		evq_push_async(&CONTAINER_OF(n, struct rt_evq, dev_node)->port,
+			       type);
+	rt_lock_release(&d->async_lock);
+}
+
+/* ---- binding addresses ---- */
+
+static int bind_locked(struct rtdev *d, uint32_t index,
+		       const struct gid_entry *e)
+{
+	int fd, err;
+
+	if (d->bound[index] && gid_eq(&d->bound_gid[index], &e->gid))
+		return 0;
+	err = udp_group_bind(d->group, &e->gid, e->netdev, &fd);
+	if (err)
+		return err;
+	engine_lock(d);
+	err = udp_link_add_rx(d->link, fd, &e->gid);
+	if (!err)
+		err = nic_add_socket(d, fd);
+	engine_unlock(d);
+	if (!err) {
+		d->bound[index] = true;
+		d->bound_gid[index] = e->gid;
+	}
+	return err;
+}
+
+static int bind_one(struct rtdev *d, uint32_t index)
+{
+	struct gid_entry e;
+	int err = rt_query_gid(d, index, &e);
+
+	if (err)
+		return err == -ENODATA ? -EINVAL : err;
+	pthread_mutex_lock(&d->control);
+	err = bind_locked(d, index, &e);
+	pthread_mutex_unlock(&d->control);
+	return err;
+}
+
+int rtdev_bind_gid(struct rtdev *d, uint32_t index)
+{
+	int err = bind_one(d, index);
+
+	if (err && err != -EINVAL)
+		rt_say(false, "%s, GID %u: %s", d->id.name, index,
+		       udp_group_error());
+	return err;
+}
+
+int rtdev_bind_all(struct rtdev *d)
+{
+	int err, first_err = -EADDRNOTAVAIL;
+	bool any = false;
+
+	for (uint32_t i = 0; i < hca_limits(d->hca)->gid_table_len; i++) {
+		err = bind_one(d, i);
+		if (err == -EINVAL)
+			continue; /* no entry there */
+		if (!err)
+			any = true;
+		else if (first_err == -EADDRNOTAVAIL)
+			first_err = err;
+	}
+	if (any)
+		return 0;
+	rt_say(false, "%s: %s", d->id.name, udp_group_error());
+	return first_err;
+}
