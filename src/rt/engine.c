@@ -44,12 +44,12 @@ static bool enter(struct engine *e)
 		bool busy = (w & ENGINE_HELD) ||
 			    atomic_load_explicit(&e->control_waiters,
 						 memory_order_relaxed);
-		uint32_t next = busy ? w | ENGINE_MARK :
-				       (w | ENGINE_HELD) & ~ENGINE_MARK;
+		uint32_t next = busy ? w | ENGINE_MARK
+				     : (w | ENGINE_HELD) & ~ENGINE_MARK;
 
-		if (atomic_compare_exchange_weak_explicit(
-			    &e->word, &w, next, memory_order_acq_rel,
-			    memory_order_relaxed))
+		if (atomic_compare_exchange_weak_explicit(&e->word, &w, next,
+							  memory_order_acq_rel,
+							  memory_order_relaxed))
 			return !busy;
 	}
 }

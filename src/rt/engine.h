@@ -25,8 +25,8 @@ struct rtdev;
 enum visit {
 	VISIT_POST, /* a doorbell rang */
 	VISIT_POLL, /* a CQ was found empty */
-	VISIT_ARM, /* a CQ was armed: the program is about to sleep */
-	VISIT_NIC, /* the NIC thread: socket, timer or kick */
+	VISIT_ARM,  /* a CQ was armed: the program is about to sleep */
+	VISIT_NIC,  /* the NIC thread: socket, timer or kick */
 };
 
 /* RT_COUNTERS of rt/stats.h, as several threads may count them. */
@@ -38,18 +38,20 @@ struct engine_counters {
 
 #define ENGINE_COUNT(e, name) ENGINE_ADD(e, name, 1)
 #define ENGINE_ADD(e, name, n)                                                 \
-	atomic_fetch_add_explicit(&(e)->counters.name, (n), memory_order_relaxed)
+	atomic_fetch_add_explicit(&(e)->counters.name, (n),                    \
+				  memory_order_relaxed)
 
 struct engine {
-	_Alignas(64) _Atomic uint32_t word; /* ENGINE_HELD | ENGINE_MARK | ... */
-	_Atomic uint32_t control_waiters; /* control verbs that want in */
+	_Alignas(
+		64) _Atomic uint32_t word; /* ENGINE_HELD | ENGINE_MARK | ... */
+	_Atomic uint32_t control_waiters;  /* control verbs that want in */
 
 	/* Written inside; read by the NIC thread and pollers as hints. */
 	_Alignas(64) _Atomic int64_t last_poll_ns;
 	_Atomic bool want_arm; /* the program is about to sleep */
-	bool held_frames; /* the link holds frames back */
-	bool more; /* the last round left work */
-	unsigned rx_frames; /* of the last round */
+	bool held_frames;      /* the link holds frames back */
+	bool more;	       /* the last round left work */
+	unsigned rx_frames;    /* of the last round */
 	struct engine_counters counters;
 };
 

@@ -19,7 +19,7 @@ struct evq_item {
 	struct dlist node;
 	struct rt_evq *q; /* NULL: events go nowhere */
 	void *user;
-	uint32_t comp; /* completion events waiting */
+	uint32_t comp;	/* completion events waiting */
 	uint32_t async; /* bits of enum async_type waiting */
 	uint32_t given; /* handed out so far */
 	uint8_t port_num;
@@ -30,7 +30,7 @@ struct rt_evq {
 	struct rt_lock lock;
 	struct dlist items;
 	struct dlist dev_node; /* async queues of one device */
-	struct evq_item port; /* port and device events; async queues only */
+	struct evq_item port;  /* port and device events; async queues only */
 	struct rtdev *dev;
 };
 

@@ -31,9 +31,9 @@ void rt_lock_slow(struct rt_lock *l)
 	for (int i = 0; i < SPINS; i++) {
 		uint32_t zero = 0;
 
-		if (atomic_compare_exchange_weak_explicit(
-			    &l->word, &zero, 1, memory_order_acquire,
-			    memory_order_relaxed))
+		if (atomic_compare_exchange_weak_explicit(&l->word, &zero, 1,
+							  memory_order_acquire,
+							  memory_order_relaxed))
 			return;
 	}
 	while (atomic_exchange_explicit(&l->word, 2, memory_order_acquire))

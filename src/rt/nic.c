@@ -14,7 +14,7 @@
 #include "rt/rtdev.h"
 #include "rt/umem.h"
 
-#define TICK_NS 1000000 /* of POLLED */
+#define TICK_NS 1000000	  /* of POLLED */
 #define NIC_IDLE_WAKES 16 /* empty wake-ups in a row before POLLED */
 /* A poll older than this while frames wait: the program is not polling. */
 #define POLL_FRESH_NS 50000
@@ -290,8 +290,8 @@ int nic_start(struct rtdev *d)
 
 	*n = (struct nic){ .armed = true, .timer_at_ns = INT64_MAX };
 	n->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
-	n->timer_fd = timerfd_create(CLOCK_MONOTONIC,
-				     TFD_CLOEXEC | TFD_NONBLOCK);
+	n->timer_fd =
+		timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
 	n->kick_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	if (n->epoll_fd < 0 || n->timer_fd < 0 || n->kick_fd < 0)
 		err = -errno;

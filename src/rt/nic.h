@@ -39,9 +39,9 @@ struct nic {
 	bool woke_socket, woke_timer;
 	int64_t poll_before_ns; /* last_poll_ns before that visit */
 	/* [E] from here. */
-	bool armed; /* sockets wake the thread */
-	int64_t timer_at_ns; /* what timer_fd is set to; INT64_MAX: off */
-	unsigned idle_wakes; /* socket wake-ups in a row that found nothing */
+	bool armed;	      /* sockets wake the thread */
+	int64_t timer_at_ns;  /* what timer_fd is set to; INT64_MAX: off */
+	unsigned idle_wakes;  /* socket wake-ups in a row that found nothing */
 	int64_t tick_poll_ns; /* last_poll_ns at the previous tick */
 	int sockets[NIC_MAX_SOCKETS];
 	unsigned num_sockets;

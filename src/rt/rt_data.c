@@ -67,8 +67,7 @@ void rt_srq_begin(struct rt_srq *s)
 
 int rt_srq_post(struct rt_srq *s, const struct recv_wr *wr)
 {
-	return UNLIKELY(rtdev_dead(s->dev)) ? -EIO :
-					      srq_post_recv(s->srq, wr);
+	return UNLIKELY(rtdev_dead(s->dev)) ? -EIO : srq_post_recv(s->srq, wr);
 }
 
 void rt_srq_end(struct rt_srq *s)

@@ -13,7 +13,7 @@
 struct rt_cq {
 	struct rtdev *dev;
 	struct cq *cq;
-	struct rt_lock lock; /* pollers */
+	struct rt_lock lock;  /* pollers */
 	unsigned empty_polls; /* in a row; under lock */
 	struct evq_item comp, async;
 };

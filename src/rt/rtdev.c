@@ -271,8 +271,7 @@ static int fill_port(struct rtdev *d)
 			break;
 		err = hca_set_gid(d->hca, (uint32_t)i, &e);
 	}
-	hca_set_port(d->hca,
-		     nd->running ? PORT_STATE_ACTIVE : PORT_STATE_DOWN,
+	hca_set_port(d->hca, nd->running ? PORT_STATE_ACTIVE : PORT_STATE_DOWN,
 		     nd->mtu_bytes);
 	free(nd);
 	return err;
@@ -328,8 +327,8 @@ static int open_new(const struct rt_device *dev, uint64_t netns,
 		destroy(d);
 		return err;
 	}
-	d->stats = (struct stats_source){ .name = d->id.name,
-					  .fill = fill_stats };
+	d->stats =
+		(struct stats_source){ .name = d->id.name, .fill = fill_stats };
 	stats_add(&d->stats);
 	d->next = open_devs;
 	open_devs = d;
