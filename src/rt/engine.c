@@ -124,7 +124,7 @@ static void tx_frame(struct rtdev *d, const struct tx_frame *f)
 		.flow_label = p->flow_label,
 	};
 	struct udp_link_dest dest = {
-		.ifindex = p->netdev,
+		.ifindex = gid_scope(&p->dgid, p->netdev),
 		.peer_fd = udp_group_peer_fd(d->group, &p->dgid, f->dest_qpn),
 	};
 

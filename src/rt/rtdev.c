@@ -119,9 +119,11 @@ static void close_all(struct rtdev *d)
 {
 	capture_close(d->capture);
 	d->capture = NULL;
-	udp_link_free(d->link);
+	if (d->link)
+		udp_link_free(d->link);
 	d->link = NULL;
-	udp_group_leave(d->group);
+	if (d->group)
+		udp_group_leave(d->group);
 	d->group = NULL;
 }
 
@@ -262,7 +264,7 @@ static int fill_port(struct rtdev *d)
 		struct gid_entry e = {
 			.valid = true,
 			.gid = nd->addrs[i].gid,
-			.netdev = nd->addrs[i].link_local ? nd->ifindex : 0,
+			.netdev = nd->ifindex,
 			.vlan = nd->vlan,
 			.mtu_bytes = nd->mtu_bytes,
 		};
@@ -456,7 +458,8 @@ static int bind_locked(struct rtdev *d, uint32_t index,
 
 	if (d->bound[index] && gid_eq(&d->bound_gid[index], &e->gid))
 		return 0;
-	err = udp_group_bind(d->group, &e->gid, e->netdev, &fd);
+	err = udp_group_bind(d->group, &e->gid, gid_scope(&e->gid, e->netdev),
+			     &fd);
 	if (err)
 		return err;
 	engine_lock(d);

@@ -48,6 +48,13 @@ struct rtdev {
 	struct stats_source stats;
 };
 
+/* The interface that scopes a link-local address; 0 for all others, which
+ * routing sends where they belong. */
+static inline uint32_t gid_scope(const struct gid *g, uint32_t ifindex)
+{
+	return g->raw[0] == 0xfe && (g->raw[1] & 0xc0) == 0x80 ? ifindex : 0;
+}
+
 void rtdev_add_async(struct rtdev *d, struct rt_evq *q);
 void rtdev_remove_async(struct rtdev *d, struct rt_evq *q);
 /* [E] To every context's async queue. */
