@@ -6,7 +6,6 @@
  * do not mix. A write that the kernel cuts short is continued; a hard error
  * (disk full) loses the buffer's records, which are counted.
  */
-#define _GNU_SOURCE
 #include "rt/capture.h"
 
 #include <errno.h>

@@ -2,7 +2,6 @@
 /*
  * config.c - one table of keys, three sources.
  */
-#define _GNU_SOURCE
 #include "rt/config.h"
 
 #include <ctype.h>

@@ -6,7 +6,6 @@
  * The netlink messages are read by hand: this code is linked into programs
  * that may bring any library of their own, or none, so it needs libc alone.
  */
-#define _GNU_SOURCE
 #include "rt/netdev.h"
 
 #include <errno.h>

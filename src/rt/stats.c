@@ -6,7 +6,6 @@
  * open, close and exit. Exit may come while another thread holds it (exit()
  * from a signal handler): after a bounded wait the line is written anyway.
  */
-#define _GNU_SOURCE
 #include "rt/stats.h"
 
 #include <errno.h>

@@ -2,7 +2,6 @@
 /*
  * umem.c - user memory: which way an access goes, and the kernel's way.
  */
-#define _GNU_SOURCE
 #include "rt/umem.h"
 
 #include <errno.h>

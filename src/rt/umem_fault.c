@@ -18,7 +18,6 @@
  * sigaction(), with our own hook even. A handler found twice gets the same
  * entry; when the entries are used up the oldest one is given a new successor.
  */
-#define _GNU_SOURCE /* REG_RIP */
 #include "rt/umem_fault.h"
 
 #include <errno.h>

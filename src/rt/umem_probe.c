@@ -5,7 +5,6 @@
  * has it (6.11), else by reading the text; without /proc by mincore(), which
  * knows no rights.
  */
-#define _GNU_SOURCE
 #include "rt/umem.h"
 
 #include <errno.h>

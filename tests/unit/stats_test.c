@@ -34,7 +34,7 @@ static void fill(struct stats_source *s, struct stats_counters *ret)
 	ret->hca.flushed_wrs = 3;
 	ret->link.tx_frames = 2 * src->tx_pkts;
 	ret->link.rx_overflow = 1;
-	ret->rt.engine_visits = 1ull << 60;
+	ret->rt.visits_post = 1ull << 60;
 	ret->rt.capture_lost = 5;
 }
 
@@ -101,7 +101,7 @@ static void test_line(void **state)
 		assert_int_equal(counter(j, i, "link", "tx_frames"),
 				 is_a ? 20 : 40);
 		assert_int_equal(counter(j, i, "link", "rx_overflow"), 1);
-		assert_true(counter(j, i, "rt", "engine_visits") ==
+		assert_true(counter(j, i, "rt", "visits_post") ==
 			    (json_int_t)(1ull << 60));
 		assert_int_equal(counter(j, i, "rt", "capture_lost"), 5);
 	}
