@@ -14,6 +14,8 @@
 #include <unistd.h>
 
 #include "base/bytes.h"
+#include "rt/umem.h"
+#include "shim/sighook.h"
 
 static pthread_mutex_t devices_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct dlist devices = { &devices, &devices };
@@ -269,6 +271,15 @@ static int context_init(struct vb_context *ctx, struct vb_device *d)
 	return 0;
 }
 
+#pragma weak softhca_sigaction_hook_set
+
+/* From now on SIGSEGV and SIGBUS are shared with the program. */
+static void share_signals(void)
+{
+	if (softhca_sigaction_hook_set)
+		softhca_sigaction_hook_set(umem_sigaction_hook);
+}
+
 ABI_EXPORT struct ibv_context *ibv_open_device(struct ibv_device *device)
 {
 	struct vb_context *ctx;
@@ -284,6 +295,7 @@ ABI_EXPORT struct ibv_context *ibv_open_device(struct ibv_device *device)
 		free(ctx);
 		return ret_null(rc);
 	}
+	share_signals();
 	pthread_mutex_lock(&devices_lock);
 	vb_device(device)->refs++;
 	pthread_mutex_unlock(&devices_lock);
