@@ -174,3 +174,16 @@ SHIM(int, scandir64,
       int (*filter)(const struct dirent64 *),
       int (*order)(const struct dirent64 **, const struct dirent64 **)),
      (p, list, filter, order))
+
+/* ---- extended attributes: ls -l asks for them ---- */
+
+SHIM(ssize_t, getxattr,
+     (const char *path, const char *name, void *to, size_t size),
+     (p, name, to, size))
+SHIM(ssize_t, lgetxattr,
+     (const char *path, const char *name, void *to, size_t size),
+     (p, name, to, size))
+SHIM(ssize_t, listxattr, (const char *path, char *to, size_t size),
+     (p, to, size))
+SHIM(ssize_t, llistxattr, (const char *path, char *to, size_t size),
+     (p, to, size))
