@@ -104,6 +104,17 @@ int umem_sigaction_hook(int signo, const struct sigaction *act,
 	return umem_fault_hook(signo, act, ret_old);
 }
 
+/* The largest of 8, 4, 2, 1 bytes that end at `end`, aligned, and are within
+ * len: what one store makes visible at once. */
+static size_t last_unit(uint64_t end, size_t len)
+{
+	size_t unit = 8;
+
+	while (unit > len || (end & (unit - 1)) != 0)
+		unit >>= 1;
+	return unit;
+}
+
 /* ---- the kernel's way ---- */
 
 /* Through a pipe: write() reads the source, read() writes the destination,
@@ -144,35 +155,51 @@ static int pipe_copy(void *dst, const void *src, size_t len)
 	return r;
 }
 
-static int kernel_copy_chunk(long nr, void *ours, uint64_t va, size_t len)
+static int pipe_copy_parts(bool to_user, char *ours, const struct iovec *part,
+			   int n)
 {
-	struct iovec local = { ours, len };
-	struct iovec remote = { (void *)(uintptr_t)va, len };
-	bool to_user = nr == SYS_process_vm_writev;
+	int r = 0;
+
+	for (int i = 0; r == 0 && i < n; i++) {
+		r = to_user ? pipe_copy(part[i].iov_base, ours, part[i].iov_len)
+			    : pipe_copy(ours, part[i].iov_base,
+					part[i].iov_len);
+		ours += part[i].iov_len;
+	}
+	return r;
+}
+
+/* Copies between `ours` and the parts of user memory, in this order. */
+static int kernel_copy_parts(long nr, void *ours, const struct iovec *part,
+			     int n)
+{
+	struct iovec local = { ours, 0 };
 	long r;
 
+	for (int i = 0; i < n; i++)
+		local.iov_len += part[i].iov_len;
+	atomic_fetch_add_explicit(&kernel_copies, 1, memory_order_relaxed);
 	if (!atomic_load_explicit(&vm_refused, memory_order_relaxed)) {
-		r = RAWSYS6(nr, RAWSYS0(SYS_getpid), &local, 1, &remote, 1, 0);
-		if (r == (long)len)
+		r = RAWSYS6(nr, RAWSYS0(SYS_getpid), &local, 1, part, n, 0);
+		if (r == (long)local.iov_len)
 			return 0;
 		if (r != -EPERM && r != -ENOSYS)
 			return -EFAULT;
 		atomic_store(&vm_refused, true);
 	}
-	return to_user ? pipe_copy(remote.iov_base, ours, len)
-		       : pipe_copy(ours, remote.iov_base, len);
+	return pipe_copy_parts(nr == SYS_process_vm_writev, ours, part, n);
 }
 
-static int kernel_copy(long nr, void *ours, uint64_t va, size_t len)
+static int kernel_read(void *dst, uint64_t va, size_t len)
 {
 	int r = 0;
 
-	atomic_fetch_add_explicit(&kernel_copies, 1, memory_order_relaxed);
 	while (r == 0 && len > 0) {
 		size_t n = len < KERNEL_CHUNK ? len : KERNEL_CHUNK;
+		struct iovec part = { (void *)(uintptr_t)va, n };
 
-		r = kernel_copy_chunk(nr, ours, va, n);
-		ours = (char *)ours + n;
+		r = kernel_copy_parts(SYS_process_vm_readv, dst, &part, 1);
+		dst = (char *)dst + n;
 		va += n;
 		len -= n;
 	}
@@ -181,9 +208,39 @@ static int kernel_copy(long nr, void *ours, uint64_t va, size_t len)
 
 static int kernel_write(uint64_t va, const void *src, size_t len)
 {
+	struct iovec part[3]; /* as umem_write: all but the tail, the tail
+			       * without its last unit, that unit */
+	char *p = (char *)(uintptr_t)va;
 	/* The kernel only reads from it. */
-	return kernel_copy(SYS_process_vm_writev, (void *)(uintptr_t)src, va,
-			   len);
+	char *from = (char *)(uintptr_t)src;
+	size_t head = len > TAIL_BYTES ? len - TAIL_BYTES : 0;
+	size_t unit = last_unit(va + len, len);
+	int r = 0;
+
+	for (; head > KERNEL_CHUNK && r == 0; head -= KERNEL_CHUNK) {
+		part[0] = (struct iovec){ p, KERNEL_CHUNK };
+		r = kernel_copy_parts(SYS_process_vm_writev, from, part, 1);
+		p += KERNEL_CHUNK;
+		from += KERNEL_CHUNK;
+		len -= KERNEL_CHUNK;
+	}
+	part[0] = (struct iovec){ p, head };
+	part[1] = (struct iovec){ p + head, len - head - unit };
+	part[2] = (struct iovec){ p + len - unit, unit };
+#if defined(__x86_64__)
+	/* The kernel's copies of two parts do not pass each other. */
+	if (r == 0)
+		r = kernel_copy_parts(SYS_process_vm_writev, from, part, 3);
+#else
+	for (int i = 0; i < 3 && r == 0; i++) {
+		if (part[i].iov_len > 0)
+			r = kernel_copy_parts(SYS_process_vm_writev, from,
+					      &part[i], 1);
+		from += part[i].iov_len;
+		atomic_thread_fence(memory_order_release);
+	}
+#endif
+	return r;
 }
 
 /* Can the 8 bytes at va be changed? An atomic OR with 0 by the kernel, which
@@ -206,60 +263,39 @@ int umem_read(void *dst, uint64_t va, size_t len)
 {
 	if (LIKELY(direct()))
 		return umem_asm_copy(dst, (const void *)(uintptr_t)va, len);
-	return kernel_copy(SYS_process_vm_readv, dst, va, len);
+	return kernel_read(dst, va, len);
 }
 
-/* The largest of 8, 4, 2, 1 bytes that end at `end`, aligned, and are within
- * len: what one store makes visible at once. */
-static size_t last_unit(uint64_t end, size_t len)
+static int direct_write(uint64_t va, const uint8_t *src, size_t len)
 {
-	size_t unit = 8;
+	uint8_t *p = (uint8_t *)(uintptr_t)va;
+	size_t unit, head;
+	int r = 0;
 
-	while (unit > len || (end & (unit - 1)) != 0)
-		unit >>= 1;
-	return unit;
-}
-
-static int write_part(uint64_t va, const uint8_t *src, size_t len)
-{
-	if (LIKELY(direct()))
-		return umem_asm_copy((void *)(uintptr_t)va, src, len);
-	return kernel_write(va, src, len);
-}
-
-static int write_unit(uint64_t va, const uint8_t *src, size_t len)
-{
-	if (LIKELY(direct()))
-		return umem_asm_store((void *)(uintptr_t)va, src, len);
-	return kernel_write(va, src, len);
+	if (len > TAIL_BYTES) {
+		head = len - TAIL_BYTES;
+		r = umem_asm_copy(p, src, head);
+		/* dmb on arm64; x86 keeps the order of stores. */
+		atomic_thread_fence(memory_order_release);
+		p += head;
+		src += head;
+		len = TAIL_BYTES;
+	}
+	unit = last_unit((uintptr_t)p + len, len);
+	head = len - unit;
+	if (r == 0 && head > 0) {
+		r = umem_asm_copy(p, src, head);
+		atomic_thread_fence(memory_order_release);
+	}
+	return r != 0 ? r : umem_asm_store(p + head, src + head, unit);
 }
 
 int umem_write(uint64_t va, const void *src, size_t len)
 {
-	const uint8_t *p = src;
-	size_t unit, head;
-	int r = 0;
-
 	if (len == 0)
 		return 0;
-	if (len > TAIL_BYTES) {
-		head = len - TAIL_BYTES;
-		r = write_part(va, p, head);
-		if (r != 0)
-			return r;
-		/* dmb on arm64; x86 keeps the order of stores. */
-		atomic_thread_fence(memory_order_release);
-		va += head;
-		p += head;
-		len = TAIL_BYTES;
-	}
-	unit = last_unit(va + len, len);
-	head = len - unit;
-	if (head > 0) {
-		r = write_part(va, p, head);
-		atomic_thread_fence(memory_order_release);
-	}
-	return r != 0 ? r : write_unit(va + head, p + head, unit);
+	return LIKELY(direct()) ? direct_write(va, src, len)
+				: kernel_write(va, src, len);
 }
 
 /* ---- atomics ---- */

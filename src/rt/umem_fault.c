@@ -315,11 +315,24 @@ static int install(int sig)
 	return (int)r;
 }
 
+/* Ours is in the kernel with all its flags. */
+static bool in_front(int sig)
+{
+	struct kaction a;
+
+	return set_action(sig, NULL, &a) == 0 && entry_index(a.handler) >= 0 &&
+	       (a.flags & SA_SIGINFO);
+}
+
 int umem_fault_install(void)
 {
-	uint64_t mask = lock();
-	int r = install(SIGSEGV);
+	uint64_t mask;
+	int r;
 
+	if (in_front(SIGSEGV) && in_front(SIGBUS))
+		return 0;
+	mask = lock();
+	r = install(SIGSEGV);
 	if (r == 0)
 		r = install(SIGBUS);
 	if (r == 0)
