@@ -167,6 +167,27 @@ static void make_hca(struct rig *r, int h)
 	hca_set_port(r->h[h].hca, PORT_STATE_ACTIVE, 9000);
 }
 
+static struct qp *make_qp(struct rig *r, int i)
+{
+	struct rig_host *h = &r->h[i];
+	struct qp_init qi = {
+		.type = QP_TYPE_RC,
+		.send_cq = h->scq,
+		.recv_cq = h->rcq,
+		.srq = h->srq,
+		.cap = { .max_send_wr = r->conf.max_wr,
+			 .max_recv_wr = h->srq ? 0 : r->conf.max_wr,
+			 .max_send_sge = 4,
+			 .max_recv_sge = 4,
+			 .max_inline_bytes = 64 },
+	};
+	struct qp_cap cap;
+	struct qp *qp;
+
+	assert_int_equal(qp_create(h->pd, &qi, &cap, &qp), 0);
+	return qp;
+}
+
 static void make_objects(struct rig *r, int i)
 {
 	struct rig_host *h = &r->h[i];
@@ -178,8 +199,6 @@ static void make_objects(struct rig *r, int i)
 					ACCESS_REMOTE_READ |
 					ACCESS_REMOTE_ATOMIC };
 	struct srq_attr sa = { .max_wr = r->conf.max_wr, .max_sge = 4 };
-	struct qp_init qi = { .type = QP_TYPE_RC };
-	struct qp_cap cap;
 
 	h->mem = calloc(1, RIG_MEM_BYTES);
 	assert_non_null(h->mem);
@@ -191,21 +210,12 @@ static void make_objects(struct rig *r, int i)
 			 0);
 	if (r->conf.use_srq)
 		assert_int_equal(srq_create(h->pd, &sa, NULL, &h->srq), 0);
-	qi.send_cq = h->scq;
-	qi.recv_cq = h->rcq;
-	qi.srq = h->srq;
-	qi.cap = (struct qp_cap){ .max_send_wr = r->conf.max_wr,
-				  .max_recv_wr = h->srq ? 0 : r->conf.max_wr,
-				  .max_send_sge = 4,
-				  .max_recv_sge = 4,
-				  .max_inline_bytes = 64 };
-	assert_int_equal(qp_create(h->pd, &qi, &cap, &h->qp), 0);
+	h->qp = make_qp(r, i);
 }
 
-static void connect_qp(struct rig *r, int i)
+static void connect_qp(struct rig *r, int i, struct qp *qp, struct qp *peer)
 {
 	const struct rig_conf *c = &r->conf;
-	struct qp *qp = r->h[i].qp;
 	struct qp_attr a = { .state = QP_STATE_INIT,
 			     .port_num = 1,
 			     .access = c->access };
@@ -220,7 +230,7 @@ static void connect_qp(struct rig *r, int i)
 				 .dgid = host_gid(!i),
 				 .port_num = 1 };
 	a.path_mtu = c->mtu;
-	a.dest_qpn = qp_num(r->h[!i].qp);
+	a.dest_qpn = qp_num(peer);
 	a.rq_psn = c->sq_psn[!i];
 	a.max_dest_rd_atomic = c->max_dest_rd_atomic;
 	a.min_rnr_timer = c->min_rnr_timer;
@@ -263,8 +273,18 @@ struct rig *rig_new(const struct rig_conf *conf)
 		make_objects(r, i);
 	}
 	for (i = 0; i < 2; i++)
-		connect_qp(r, i);
+		connect_qp(r, i, r->h[i].qp, r->h[!i].qp);
 	return r;
+}
+
+void rig_pair(struct rig *r, struct qp *ret[2])
+{
+	int i;
+
+	for (i = 0; i < 2; i++)
+		ret[i] = make_qp(r, i);
+	for (i = 0; i < 2; i++)
+		connect_qp(r, i, ret[i], ret[!i]);
 }
 
 static void free_wire(struct rig *r)

@@ -82,6 +82,10 @@ struct rig {
 struct rig *rig_new(const struct rig_conf *conf);
 void rig_free(struct rig *r); /* fails when something leaked */
 
+/* One more QP on each host, connected to each other as the conf says; the
+ * caller destroys them before rig_free. CQs are those of the hosts. */
+void rig_pair(struct rig *r, struct qp *ret[2]);
+
 /* Posts on host h: local bytes at loff, remote at roff of the other's memory.
  * Returns qp_post_send's answer. */
 int rig_post(struct rig *r, int h, enum wr_opcode op, uint32_t loff,
