@@ -14,25 +14,31 @@
 static void *op_alloc(void *ctx, size_t size, size_t align)
 {
 	struct rig_host *h = ctx;
-	void *p = NULL;
+	uintptr_t at;
+	void *raw;
 
 	if (h->alloc_fails_after == 0)
 		return NULL;
 	if (h->alloc_fails_after > 0)
 		h->alloc_fails_after--;
-	if (posix_memalign(&p, align, size))
+	/* calloc: large rings cost no pages until they are used. */
+	raw = calloc(1, size + align + sizeof(raw));
+	if (!raw)
 		return NULL;
-	memset(p, 0, size);
+	at = ((uintptr_t)raw + sizeof(raw) + align - 1) & ~(align - 1);
+	memcpy((uint8_t *)at - sizeof(raw), &raw, sizeof(raw));
 	h->allocs++;
-	return p;
+	return (void *)at;
 }
 
 static void op_free(void *ctx, void *p)
 {
 	struct rig_host *h = ctx;
+	void *raw;
 
+	memcpy(&raw, (uint8_t *)p - sizeof(raw), sizeof(raw));
 	h->allocs--;
-	free(p);
+	free(raw);
 }
 
 static uint8_t *reach(struct rig_host *h, uint64_t va, size_t len)
