@@ -4,14 +4,16 @@
 # test_full.sh BUILD - `make test-full`: everything of `make test`, then
 #   - the machines' suites under address and undefined-behaviour sanitizers,
 #   - a build with clang, warnings as errors, and the same suites,
-#   - longer simulations (SOFTHCA_SIM_RUNS times as many seeds) and fuzzing.
+#   - each fuzz target on new inputs for FUZZ_SECONDS (60),
+#   - SIM_ROUNDS (2000) rounds of each simulation, from seed SIM_SEED (1000).
 set -u
 
 build=$1
 suites='unit script sim fuzz'
 failures=0
+steps=0
 
-# suite_args BUILD: --suite options for those of $suites that exist there.
+# suite_args DIR: --suite options for those of $suites that exist there.
 suite_args()
 {
 	meson introspect --tests "$1" | python3 -c '
@@ -21,10 +23,22 @@ print(" ".join("--suite " + s for s in sys.argv[1].split() if s in have))
 ' "$suites"
 }
 
+# sim_profiles DIR: what the sim suite runs sim_run for.
+sim_profiles()
+{
+	meson introspect --tests "$1" | python3 -c '
+import json, sys
+for t in json.load(sys.stdin):
+    if t["cmd"][0].endswith("/sim_run"):
+        print(t["cmd"][-1])
+'
+}
+
 # step WORDS COMMAND...
 step()
 {
 	echo "=== $1"
+	steps=$((steps + 1))
 	shift
 	"$@" || failures=$((failures + 1))
 }
@@ -44,26 +58,48 @@ sanitized()
 		-Db_lundef=false || return 1
 	# shellcheck disable=SC2046
 	UBSAN_OPTIONS=halt_on_error=1 python3 scripts/run_tests.py \
-		"$build-asan" $(suite_args "$build-asan")
+		"$build-asan" $(suite_args "$build-asan") \
+		--timeout-multiplier 5
 }
 
 with_clang()
 {
-	CC=clang configured "$build-clang" || return 1
+	CC=clang configured "$build-clang" -Dfuzzers=true || return 1
 	# shellcheck disable=SC2046
 	python3 scripts/run_tests.py "$build-clang" \
 		$(suite_args "$build-clang")
 }
 
+fuzzed()
+{
+	bad=0
+	for target in "$build-clang"/tests/fuzz/fuzz_*_libfuzzer; do
+		name=${target##*/fuzz_}
+		name=${name%_libfuzzer}
+		new=$build-clang/corpus-$name
+		mkdir -p "$new"
+		"$target" -max_total_time="${FUZZ_SECONDS:-60}" \
+			-print_final_stats=0 -verbosity=0 \
+			-artifact_prefix="$new-" "$new" \
+			"tests/fuzz/corpus/$name" || bad=1
+	done
+	return $bad
+}
+
 long_sims()
 {
-	SOFTHCA_SIM_RUNS=20 python3 scripts/run_tests.py "$build" --suite sim \
-		--timeout-multiplier 20
+	bad=0
+	for profile in $(sim_profiles "$build"); do
+		"$build/tests/sim/sim_run" --seed "${SIM_SEED:-1000}" \
+			--rounds "${SIM_ROUNDS:-2000}" "$profile" || bad=1
+	done
+	return $bad
 }
 
 step "the tests of make test" python3 scripts/run_tests.py "$build"
 step "address and undefined-behaviour sanitizers" sanitized
 step "clang" with_clang
+step "fuzzing" fuzzed
 step "longer simulations" long_sims
-echo "=== $failures of 4 steps failed"
+echo "=== $failures of $steps steps failed"
 exit $failures
