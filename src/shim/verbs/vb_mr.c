@@ -247,3 +247,16 @@ int vb_advise_mr(struct ibv_pd *pd, enum ibv_advise_mr_advice advice,
 	pthread_mutex_unlock(&ctx->lock);
 	return ret_errno(rc);
 }
+
+/* ---- fork: no page of a registration is pinned, so none can be lost to a
+ * child's copy-on-write [B193] ---- */
+
+ABI_EXPORT int ibv_fork_init(void)
+{
+	return 0;
+}
+
+ABI_EXPORT enum ibv_fork_status ibv_is_fork_initialized(void)
+{
+	return IBV_FORK_UNNEEDED;
+}
