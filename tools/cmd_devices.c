@@ -2,7 +2,7 @@
 /*
  * cmd_devices.c - `softhca devices`: what a program would see, without one.
  */
-#include "cmd.h"
+#include "tools/cmd.h"
 
 #include <argp.h>
 #include <arpa/inet.h>

@@ -3,7 +3,7 @@
  * cmd_run.c - `softhca run`: sets the environment so that the loader takes our
  * libraries, and becomes the program.
  */
-#include "cmd.h"
+#include "tools/cmd.h"
 
 #include <argp.h>
 #include <errno.h>

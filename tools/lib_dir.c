@@ -2,7 +2,7 @@
 /*
  * lib_dir.c - where our libraries are.
  */
-#include "cmd.h"
+#include "tools/cmd.h"
 
 #include <errno.h>
 #include <stdio.h>

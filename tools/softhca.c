@@ -2,7 +2,7 @@
 /*
  * softhca.c - the command's front: finds the subcommand.
  */
-#include "cmd.h"
+#include "tools/cmd.h"
 
 #include <stdarg.h>
 #include <stdio.h>

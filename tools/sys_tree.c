@@ -17,7 +17,7 @@
  * until its device is there again: no program asks for it. All may read: a
  * program that changes its user still sees it.
  */
-#include "cmd.h"
+#include "tools/cmd.h"
 
 #include <errno.h>
 #include <fcntl.h>
