@@ -23,6 +23,8 @@ static const struct {
 	  false,
 	  { .reorder_ppm = 10 * PERCENT, .reorder_ns = 50000 } },
 	{ "corrupt", false, { .corrupt_ppm = 3 * PERCENT } },
+	/* Nothing gets through: every request ends with an error. */
+	{ "dead", false, { .drop_ppm = 1000000 } },
 	{ "storm",
 	  true,
 	  { .drop_ppm = 3 * PERCENT,

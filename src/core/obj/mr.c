@@ -3,6 +3,7 @@
 
 #include <errno.h>
 
+#include "base/mutant.h"
 #include "core/obj/hca_priv.h"
 #include "core/obj/idtab.h"
 #include "core/obj/pd.h"
@@ -127,12 +128,15 @@ struct mr *mr_check(struct hca *hca, const struct pd *pd, uint32_t key,
 {
 	struct mr *mr = idtab_get(hca->mrs, key >> 8);
 
-	if (!mr || mr->key != key || mr->pd != pd ||
-	    (mr->access & access) != access)
+	if (!mr || (mr->key != key && !MUTANT(key_byte_ignored)) ||
+	    (mr->pd != pd && !MUTANT(pd_ignored)) ||
+	    ((mr->access & access) != access && !MUTANT(access_ignored)))
 		return NULL;
 	/* Differences only: a sum could wrap (bug log B025, B086). */
-	if (addr < mr->iova || addr - mr->iova > mr->len_bytes ||
-	    len > mr->len_bytes - (addr - mr->iova))
+	if ((addr < mr->iova || addr - mr->iova > mr->len_bytes ||
+	     len > mr->len_bytes - (addr - mr->iova) +
+			     MUTANT(bounds_one_more)) &&
+	    !MUTANT(bounds_ignored))
 		return NULL;
 	*ret_va = mr->va + (addr - mr->iova);
 	return mr;

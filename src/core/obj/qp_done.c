@@ -4,6 +4,7 @@
  * what is left [IBA 10.3.1.6, 10.3.1.7, 10.8.3.2].
  */
 #include "core/obj/cq.h"
+#include "base/mutant.h"
 #include "core/obj/hca_priv.h"
 #include "core/obj/qp.h"
 #include "core/obj/srq.h"
@@ -49,14 +50,20 @@ void qp_complete_send(struct qp *qp, enum wc_status status)
 	ASSERT(spsc_ready(&qp->sq.idx) > 0);
 	ASSERT(w->opcode < ARRAY_SIZE(wc_opcode_of));
 	count_send(qp->hca, w, status);
-	if (status != WC_SUCCESS || (w->flags & WR_SIGNALED)) {
-		struct wc wc = { .wr_id = w->wr_id,
+	if (((status != WC_SUCCESS && !MUTANT(unsignaled_error_lost)) ||
+	     (w->flags & WR_SIGNALED)) &&
+	    !(MUTANT(flush_lost) && status == WC_WR_FLUSH_ERR)) {
+		struct wc wc = { .wr_id =
+					 w->wr_id ^ MUTANT(completions_swapped),
 				 .status = status,
 				 .opcode = wc_opcode_of[w->opcode],
 				 .byte_len = w->len_bytes,
 				 .qpn = qp->qpn };
 
-		cq_push(qp->send_cq, &wc, status != WC_SUCCESS);
+		cq_push(MUTANT(wrong_cq) ? qp->recv_cq : qp->send_cq, &wc,
+			status != WC_SUCCESS);
+		if (MUTANT(completion_doubled) && w->opcode == WR_READ)
+			cq_push(qp->send_cq, &wc, false);
 	}
 	spsc_pop(&qp->sq.idx, 1);
 	qp_sqd_check(qp);

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "base/mutant.h"
 #include "core/obj/hca_priv.h"
 #include "core/obj/mr.h"
 
@@ -55,7 +56,8 @@ int wring_init_recv(struct wring *r, struct hca *hca, uint32_t wr, uint32_t sge)
 
 void wring_fini(struct wring *r, struct hca *hca)
 {
-	hca_release(hca, r->slots);
+	if (!MUTANT(ring_leaked))
+		hca_release(hca, r->slots);
 	r->slots = NULL;
 	r->capacity = 0;
 }
@@ -100,6 +102,8 @@ static bool next_piece(const struct sge *sge, uint32_t n, uint32_t *i,
 {
 	while (*i < n && *off >= sge[*i].len_bytes)
 		*off -= sge[(*i)++].len_bytes;
+	if (MUTANT(sge_offset_lost) && *i)
+		*off = 0;
 	if (*i == n)
 		return false;
 	ret->addr = sge[*i].addr + *off;

@@ -9,6 +9,7 @@
  */
 #include "core/rc/rc_cmp.h"
 
+#include "base/mutant.h"
 #include "core/rc/rc_flow.h"
 #include "core/rc/rc_req.h"
 #include "core/rc/rc_timer.h"
@@ -88,7 +89,8 @@ static bool acknowledge(struct qp *qp, struct psn to, int64_t now_ns)
 	struct psn from = c->una;
 	struct wqe *w;
 
-	while (!psn_eq(c->una, to) && (w = head_started(qp)) && !rc_is_rd(w)) {
+	while (!psn_eq(c->una, to) && (w = head_started(qp)) &&
+	       (!rc_is_rd(w) || MUTANT(ack_passes_read))) {
 		uint32_t left = psn_distance(w->last_psn, c->una) + 1;
 		uint32_t n = psn_distance(to, c->una);
 

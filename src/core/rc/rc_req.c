@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "base/bytes.h"
+#include "base/mutant.h"
 #include "core/rc/rc_cmp.h"
 #include "core/rc/rc_flow.h"
 #include "core/rc/rc_frame.h"
@@ -113,7 +114,8 @@ static void begin_wqe(struct qp *qp, struct wqe *w)
  * (bug log B082, B083). */
 static bool fenced(const struct rc_qp *rc, const struct wqe *w)
 {
-	return !w->started && w->flags & WR_FENCE && rc->flow.reads_out != 0;
+	return !w->started && w->flags & WR_FENCE && rc->flow.reads_out != 0 &&
+	       !MUTANT(fence_ignored);
 }
 
 /* The failed WQE completes when it is the oldest: the completer sees to it. */
@@ -193,11 +195,12 @@ static void build_read(const struct qp *qp, const struct step *s, struct pkt *p)
 {
 	uint32_t at = s->off * qp->mtu;
 	uint32_t left = s->w->len_bytes - at;
+	uint32_t from = MUTANT(read_restarts_at_zero) ? 0 : at;
 	uint64_t most = (uint64_t)s->pkts * qp->mtu;
 
 	p->bth.opcode = OP_READ_REQUEST;
 	p->ext.reth = (struct reth){
-		.va = s->w->remote_addr + at,
+		.va = s->w->remote_addr + from,
 		.rkey = s->w->rkey,
 		.len_bytes = left < most ? left : (uint32_t)most,
 	};
@@ -308,7 +311,7 @@ void rc_req_rnr_wait(struct qp *qp, int64_t ns, int64_t now_ns)
 {
 	rc_req_go_back(qp);
 	rc_of(qp)->req.state = RC_REQ_RNR_WAIT;
-	rc_timer_rnr_start(qp, ns, now_ns);
+	rc_timer_rnr_start(qp, MUTANT(rnr_wait_skipped) ? 0 : ns, now_ns);
 }
 
 void rc_req_rnr_over(struct qp *qp)

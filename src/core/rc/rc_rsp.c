@@ -10,6 +10,7 @@
 #include "core/rc/rc_rsp.h"
 
 #include "base/bytes.h"
+#include "base/mutant.h"
 #include "core/obj/mr.h"
 #include "core/obj/srq.h"
 #include "core/rc/rc_replay.h"
@@ -174,6 +175,9 @@ static enum rc_rsp_verdict store_write(struct qp *qp, const struct pkt *pkt)
 		return RC_RSP_OK;
 	if (!mr_check(hca, qp->pd, r->rkey, r->va, n, ACCESS_REMOTE_WRITE, &va))
 		return RC_RSP_ACCESS_ERR;
+	if (MUTANT(write_not_stored) && n > 100)
+		return RC_RSP_OK;
+	n += MUTANT(write_a_byte_more) && pkt->bth.pad;
 	if (hca->ops->mem_write(hca->ops_ctx, va, pkt->payload, n) != 0)
 		return RC_RSP_OP_ERR;
 	return RC_RSP_OK;
@@ -191,7 +195,8 @@ static enum rc_rsp_verdict store_send(struct qp *qp, const struct rwqe *w,
 	case WC_SUCCESS:
 		return RC_RSP_OK;
 	case WC_LOC_LEN_ERR:
-		return RC_RSP_RECV_LEN_ERR;
+		return MUTANT(recv_length_unchecked) ? RC_RSP_OK
+						     : RC_RSP_RECV_LEN_ERR;
 	default:
 		return RC_RSP_RECV_PROT_ERR;
 	}
@@ -251,7 +256,9 @@ static void message_done(struct qp *qp, const struct pkt *pkt)
 	HCA_ADD(qp->hca, rsp_msg_bytes, r->done_bytes);
 	r->message = RC_RSP_NONE;
 	r->msn = (r->msn + 1) & PSN_MASK;
-	if (pkt->info->exth & EXTH_IMMDT) {
+	if (MUTANT(byte_len_forgotten) && write)
+		wc.byte_len = 0;
+	if (pkt->info->exth & EXTH_IMMDT && !MUTANT(imm_forgotten)) {
 		wc.wc_flags = WC_WITH_IMM;
 		put_be32((uint8_t *)&wc.imm_be_or_rkey, pkt->ext.immdt);
 	}
@@ -280,7 +287,7 @@ static enum rc_rsp_verdict take_send(struct qp *qp, const struct pkt *pkt)
 		return RC_RSP_INV_REQ;
 	w = qp_recv_wqe(qp);
 	if (!w)
-		return RC_RSP_NOT_READY;
+		return MUTANT(rnr_accepted) ? RC_RSP_OK : RC_RSP_NOT_READY;
 	if (pkt->info->flags & OPCODE_START) {
 		r->message = RC_RSP_SEND;
 		r->done_bytes = 0;
@@ -377,12 +384,13 @@ static enum rc_rsp_verdict take_atomic(struct qp *qp, const struct pkt *pkt)
 	uint64_t va, original = 0;
 
 	if (too_many_outstanding(qp) ||
-	    !(qp->attr.access & ACCESS_REMOTE_ATOMIC) || a->va & 7)
+	    !(qp->attr.access & ACCESS_REMOTE_ATOMIC) ||
+	    (a->va & 7 && !MUTANT(unaligned_atomic)))
 		return RC_RSP_INV_REQ;
 	if (!mr_check(qp->hca, qp->pd, a->rkey, a->va, 8, ACCESS_REMOTE_ATOMIC,
 		      &va))
 		return RC_RSP_ACCESS_ERR;
-	if (va & 7)
+	if (va & 7 && !MUTANT(unaligned_atomic))
 		return RC_RSP_INV_REQ; /* aligned by its name alone */
 	if (execute_atomic(qp->hca, pkt, va, &original) != 0)
 		return RC_RSP_OP_ERR;
@@ -467,6 +475,8 @@ static void take_gap(struct qp *qp)
 		HCA_COUNT(qp->hca, rx_drop_out_of_seq);
 		break;
 	}
+	if (MUTANT(acks_too_early))
+		rc_replay_ack(qp, r->epsn);
 }
 
 /* A READ is carried out again, from its first or a later packet on. One that
@@ -491,12 +501,21 @@ static bool read_again(struct qp *qp, const struct pkt *pkt)
  */
 static void take_duplicate(struct qp *qp, const struct pkt *pkt)
 {
+	struct rc_rsp *r = &rc_of(qp)->rsp;
 	bool served = true;
 
 	HCA_COUNT(qp->hca, rsp_duplicates);
+	if (MUTANT(write_executed_again) && pkt->info->flags & OPCODE_WRITE &&
+	    pkt->info->exth & EXTH_RETH && r->message == RC_RSP_NONE) {
+		(void)begin_write(qp, &pkt->ext.reth);
+		(void)store_write(qp, pkt);
+		r->message = RC_RSP_NONE;
+	}
 	if (pkt->info->flags & OPCODE_READ) {
 		served = read_again(qp, pkt);
 	} else if (pkt->info->flags & OPCODE_ATOMIC) {
+		if (MUTANT(atomic_executed_again))
+			(void)take_atomic(qp, pkt);
 		served = rc_replay_atomic_again(qp, pkt->bth.psn);
 		HCA_ADD(qp->hca, rsp_atomic_replays, served);
 	} else if (pkt->bth.ackreq || pkt->info->flags & OPCODE_END) {
@@ -511,6 +530,10 @@ void rc_rsp_rx(struct qp *qp, const struct pkt *pkt, int64_t now_ns)
 	struct rc_rsp *r = &rc_of(qp)->rsp;
 	int32_t diff = psn_diff(pkt->bth.psn, r->epsn);
 
+	if (MUTANT(psn_does_not_wrap))
+		diff = (int32_t)pkt->bth.psn.v - (int32_t)r->epsn.v;
+	if (MUTANT(gap_accepted) && diff > 0)
+		diff = 0;
 	if (r->state == RC_RSP_STOPPED || r->state == RC_RSP_FATAL)
 		HCA_COUNT(qp->hca, rx_drop_qp_state);
 	else if (diff == 0)

@@ -7,6 +7,7 @@
  */
 #include "core/rc/rc_timer.h"
 
+#include "base/mutant.h"
 #include "core/rc/rc_cmp.h"
 #include "core/rc/rc_req.h"
 
@@ -67,7 +68,7 @@ static void transport_start(struct qp *qp, int64_t now_ns)
 	struct rc_timer *t = &rc_of(qp)->timer;
 	int64_t timeout_ns = rc_timer_timeout_ns(qp);
 
-	if (timeout_ns == INT64_MAX)
+	if (timeout_ns == INT64_MAX || MUTANT(no_timeout))
 		return;
 	t->deadline_ns = now_ns + timeout_ns;
 	if (!timer_armed(&t->transport))
@@ -111,7 +112,7 @@ bool rc_timer_take_retry(struct qp *qp)
 
 	if (t->retries_left == 0)
 		return false;
-	t->retries_left--;
+	t->retries_left -= !MUTANT(retries_not_counted);
 	return true;
 }
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 #include "core/uc/uc_rsp.h"
 
+#include "base/mutant.h"
 #include "core/obj/hca_priv.h"
 #include "core/obj/mr.h"
 #include "core/uc/uc_qp.h"
@@ -14,7 +15,7 @@ void uc_rsp_start(struct uc_rsp *r, struct psn expected)
 static void abandon(struct uc_rsp *r)
 {
 	r->state = UC_RSP_IDLE;
-	r->off = 0;
+	r->off = MUTANT(uc_offset_kept) ? r->off : 0;
 }
 
 #define DROP(qp, counter)                                                      \
@@ -39,7 +40,7 @@ static bool in_sequence(struct qp *qp, const struct pkt *pkt)
 		abandon(r);
 		return true;
 	}
-	if (gap || r->state != want) {
+	if ((gap && !MUTANT(uc_gap_accepted)) || r->state != want) {
 		DROP(qp, rx_drop_out_of_seq);
 		return false;
 	}
