@@ -183,7 +183,8 @@ static void round_events(struct rtdev *d)
 	}
 }
 
-static void round_rx(struct rtdev *d, int64_t now_ns)
+/* True when the sockets were found empty. */
+static bool round_rx(struct rtdev *d, int64_t now_ns)
 {
 	struct rx_ctx ctx = { d, now_ns };
 	struct engine *e = &d->engine;
@@ -193,6 +194,7 @@ static void round_rx(struct rtdev *d, int64_t now_ns)
 	ENGINE_ADD(e, rx_frames, n);
 	if (n >= ROUND_RX_FRAMES)
 		e->more = true;
+	return n < ROUND_RX_FRAMES;
 }
 
 static void one_round(struct rtdev *d, bool rx, int64_t now_ns)
@@ -202,9 +204,9 @@ static void one_round(struct rtdev *d, bool rx, int64_t now_ns)
 	ENGINE_COUNT(e, rounds);
 	e->more = false;
 	hca_doorbells(d->hca, now_ns);
-	if (rx)
-		round_rx(d, now_ns);
-	if (hca_deadline(d->hca) <= now_ns)
+	/* Timers only after everything that came was looked at: the answer
+	 * that a timer waits for may lie in a socket while nobody ran us. */
+	if (rx && round_rx(d, now_ns) && hca_deadline(d->hca) <= now_ns)
 		hca_advance(d->hca, now_ns);
 	round_tx(d, now_ns);
 	round_events(d);

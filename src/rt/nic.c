@@ -14,10 +14,15 @@
 #include "rt/rtdev.h"
 #include "rt/umem.h"
 
-#define TICK_NS 1000000	  /* of POLLED */
-#define NIC_IDLE_WAKES 16 /* empty wake-ups in a row before POLLED */
-/* A poll older than this while frames wait: the program is not polling. */
+#define TICK_NS 1000000 /* of POLLED */
+/* POLLED when, over a millisecond, at least half of the time went into polls
+ * that visited the engine, at about this much each. */
+#define POLL_COST_NS 1000
+/* A poll older than this while frames wait: the program is not polling but
+ * spins on memory. ARMED then stays for a while, each time twice as long. */
 #define POLL_FRESH_NS 50000
+#define HOLD_MIN_NS 20000000
+#define HOLD_MAX_NS 1000000000
 #define HELD_RETRY_NS 50000 /* frames that the link holds are tried again */
 
 enum { TAG_TIMER = 1, TAG_KICK, TAG_GROUP, TAG_SOCKET };
@@ -63,10 +68,17 @@ static void set_sockets(struct nic *n, bool armed)
 	n->armed = armed;
 }
 
+static uint64_t polls(struct rtdev *d)
+{
+	return atomic_load_explicit(&d->engine.counters.visits_poll,
+				    memory_order_relaxed);
+}
+
 static void arm(struct rtdev *d)
 {
 	ENGINE_COUNT(&d->engine, nic_arms);
-	d->nic.idle_wakes = 0;
+	d->nic.window_ns = rt_now_ns();
+	d->nic.window_polls = polls(d);
 	set_sockets(&d->nic, true);
 }
 
@@ -107,18 +119,19 @@ void nic_kick(struct rtdev *d)
 
 /* ---- ARMED or POLLED, [E] ---- */
 
-/* A socket woke us and the visit is over: does the program poll by itself? */
+/* A socket woke us: does the program poll by itself? */
 static void judge_wake(struct rtdev *d, int64_t now_ns)
 {
 	struct nic *n = &d->nic;
-	int64_t last = atomic_load_explicit(&d->engine.last_poll_ns,
-					    memory_order_relaxed);
+	int64_t span_ns = now_ns - n->window_ns;
+	uint64_t count = polls(d) - n->window_polls;
 
-	if (d->engine.rx_frames || last == n->poll_before_ns) {
-		n->idle_wakes = 0;
+	if (span_ns < TICK_NS)
 		return;
-	}
-	if (++n->idle_wakes >= NIC_IDLE_WAKES)
+	n->window_ns = now_ns;
+	n->window_polls += count;
+	if ((int64_t)count * POLL_COST_NS * 2 >= span_ns &&
+	    now_ns >= n->armed_until_ns)
 		disarm(d, now_ns);
 }
 
@@ -133,10 +146,17 @@ static void judge_tick(struct rtdev *d, int64_t now_ns)
 
 	ENGINE_COUNT(&d->engine, nic_ticks);
 	n->tick_poll_ns = last;
-	if (!polled || stale)
-		arm(d);
-	else
+	if (polled && !stale) {
 		set_timer(n, now_ns + TICK_NS);
+		return;
+	}
+	if (polled) {
+		n->hold_ns = n->hold_ns ? 2 * n->hold_ns : HOLD_MIN_NS;
+		if (n->hold_ns > HOLD_MAX_NS)
+			n->hold_ns = HOLD_MAX_NS;
+		n->armed_until_ns = now_ns + n->hold_ns;
+	}
+	arm(d);
 }
 
 static void judge(struct rtdev *d, int64_t now_ns)
@@ -190,8 +210,6 @@ static void serve(struct rtdev *d)
 {
 	struct nic *n = &d->nic;
 
-	n->poll_before_ns = atomic_load_explicit(&d->engine.last_poll_ns,
-						 memory_order_relaxed);
 	while (!engine_visit(d, VISIT_NIC)) {
 		(void)syscall(SYS_sched_yield);
 		if (!n->woke_timer ||

@@ -10,8 +10,7 @@
  *   so idle means no wake-up at all                   ^
  *      |                                              |
  *      +----------------------------------------------+
- *        the program polls and the last NIC_IDLE_WAKES wake-ups found
- *        nothing to do (the poller had been quicker)
+ *        the program spends at least half of its time in empty polls
  *
  * In POLLED, frames that wait while the last poll is old mean a program that
  * spins on memory (ib_write_lat): back to ARMED.
@@ -37,12 +36,13 @@ struct nic {
 	int epoll_fd, timer_fd, kick_fd;
 	/* The thread's: why it is about to visit. */
 	bool woke_socket, woke_timer;
-	int64_t poll_before_ns; /* last_poll_ns before that visit */
 	/* [E] from here. */
-	bool armed;	      /* sockets wake the thread */
-	int64_t timer_at_ns;  /* what timer_fd is set to; INT64_MAX: off */
-	unsigned idle_wakes;  /* socket wake-ups in a row that found nothing */
-	int64_t tick_poll_ns; /* last_poll_ns at the previous tick */
+	bool armed;	       /* sockets wake the thread */
+	int64_t timer_at_ns;   /* what timer_fd is set to; INT64_MAX: off */
+	int64_t tick_poll_ns;  /* last_poll_ns at the previous tick */
+	int64_t window_ns;     /* ARMED: where the window of judgement began */
+	uint64_t window_polls; /* visits_poll then */
+	int64_t armed_until_ns, hold_ns; /* after a misjudgement */
 	int sockets[NIC_MAX_SOCKETS];
 	unsigned num_sockets;
 };
