@@ -23,7 +23,9 @@
 	100000000 /* a process that dies has closed its fds by then            \
 		   */
 
-static _Thread_local char error_words[256];
+/* initial-exec: a dynamic TLS block would need the loader's library. */
+static _Thread_local char error_words[256]
+	__attribute__((tls_model("initial-exec")));
 
 const char *udp_group_error(void)
 {
