@@ -175,6 +175,7 @@ static void fate_by_rule(struct cable *c, unsigned from, int opcode,
 		r->seen++;
 		if (r->seen < r->nth || r->seen - r->nth >= r->count)
 			continue;
+		c->stats.rule_hits++;
 		if (r->action == CABLE_DROP)
 			f->drop = true;
 		if (r->action == CABLE_DUP) {

@@ -54,6 +54,7 @@ struct cable_config {
 
 struct cable_stats { /* frames, both ways */
 	uint64_t sent, delivered, dropped, duplicated, reordered, corrupted;
+	uint64_t rule_hits;
 };
 
 struct cable_port {

@@ -57,7 +57,7 @@ void wl_draw(struct wl *wl)
 	wl->use_srq = prng_chance(&r, 250000);
 	wl->v6 = prng_chance(&r, 500000);
 	wl->sig_all = prng_chance(&r, 200000);
-	wl->orderly = !f->dup_ppm && !f->reorder_ppm;
+	wl->orderly = !f->dup_ppm && !f->reorder_ppm && !wl->cfg.num_rules;
 	wl->clean = wl->orderly && !f->drop_ppm && !f->corrupt_ppm;
 	if (wl->cfg.type != QP_TYPE_RC)
 		wl->cfg.errors = false;
@@ -322,8 +322,11 @@ static int cable_setup(struct wl *wl)
 		.backlog = draw(&r, 1, 16),
 		.faults = wl->cfg.faults,
 	};
+	int rc = cable_init(&wl->cable, &wl->world, &cfg, "cable");
 
-	return cable_init(&wl->cable, &wl->world, &cfg, "cable");
+	for (uint32_t i = 0; i < wl->cfg.num_rules && !rc; i++)
+		cable_rule_add(&wl->cable, &wl->cfg.rules[i]);
+	return rc;
 }
 
 int wl_setup(struct wl *wl)

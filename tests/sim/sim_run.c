@@ -2,10 +2,11 @@
 /*
  * sim_run.c - rounds of the random workload in virtual time.
  *
- *   sim_run --seed N --rounds M [--msgs K] [--verbose] PROFILE...
+ *   sim_run --seed N --rounds M [--msgs K] [--rule R]... [--verbose] PROFILE...
  *
  * PROFILE is rc/clean, uc/loss5, ... (sim_profile.c). Round i of a profile has
- * seed N + i. The first failure ends the run and prints one line that replays
+ * seed N + i. A rule is FROM:ACTION:NTH:COUNT:OPCODE[:MICROSECONDS], see
+ * docs/sim.md. The first failure ends the run and prints one line that replays
  * it; so does an abort in the core.
  */
 #include <argp.h>
@@ -21,11 +22,14 @@ struct options {
 	uint64_t seed, rounds;
 	uint32_t msgs;
 	bool verbose;
+	struct cable_rule rules[CABLE_RULES];
+	const char *rule_text[CABLE_RULES];
+	uint32_t num_rules;
 	char **profiles;
 	int num_profiles;
 };
 
-static char replay[256]; /* for the abort handler */
+static char replay[1024]; /* for the abort handler */
 static size_t replay_len;
 
 static void on_abort(int sig)
@@ -42,10 +46,14 @@ static void set_replay(const struct options *o, const char *profile,
 {
 	int n = snprintf(replay, sizeof(replay),
 			 "replay: sim_run --seed %" PRIu64
-			 " --rounds 1 --msgs %" PRIu32 " %s\n",
-			 seed, o->msgs, profile);
+			 " --rounds 1 --msgs %" PRIu32,
+			 seed, o->msgs);
 
-	replay_len = (size_t)n;
+	for (uint32_t i = 0; i < o->num_rules; i++)
+		n += snprintf(replay + n, sizeof(replay) - (size_t)n,
+			      " --rule %s", o->rule_text[i]);
+	n += snprintf(replay + n, sizeof(replay) - (size_t)n, " %s\n", profile);
+	replay_len = (size_t)n < sizeof(replay) ? (size_t)n : sizeof(replay);
 }
 
 static void report(const char *profile, uint64_t seed, const struct verdict *v)
@@ -69,6 +77,7 @@ static void add_stats(struct wl_stats *sum, const struct wl_stats *s)
 	sum->cable.duplicated += s->cable.duplicated;
 	sum->cable.reordered += s->cable.reordered;
 	sum->cable.corrupted += s->cable.corrupted;
+	sum->cable.rule_hits += s->cable.rule_hits;
 }
 
 static void print_stats(const char *profile, const struct wl_stats *s)
@@ -87,7 +96,8 @@ static bool vacuous(const struct wl_config *cfg, const struct wl_stats *s)
 {
 	const struct cable_faults *f = &cfg->faults;
 
-	return !s->msgs || (f->drop_ppm && !s->cable.dropped) ||
+	return !s->msgs || (cfg->num_rules && !s->cable.rule_hits) ||
+	       (f->drop_ppm && !s->cable.dropped) ||
 	       (f->dup_ppm && !s->cable.duplicated) ||
 	       (f->reorder_ppm && !s->cable.reordered) ||
 	       (f->corrupt_ppm && !s->cable.corrupted) ||
@@ -104,6 +114,8 @@ static int run_profile(const struct options *o, const char *name)
 		fprintf(stderr, "sim_run: no profile %s\n", name);
 		return 2;
 	}
+	memcpy(cfg.rules, o->rules, sizeof(cfg.rules));
+	cfg.num_rules = o->num_rules;
 	for (uint64_t i = 0; i < o->rounds; i++) {
 		uint64_t seed = o->seed + i;
 
@@ -128,6 +140,47 @@ static int run_profile(const struct options *o, const char *name)
 	return 0;
 }
 
+static int opcode_named(const char *name)
+{
+	for (int i = 0; i < 256; i++) {
+		const struct opcode_info *info = opcode_lookup((uint8_t)i);
+
+		if (info->name && !strcmp(info->name, name))
+			return i;
+	}
+	return strcmp(name, "any") ? -2 : -1;
+}
+
+static bool parse_rule(const char *text, struct cable_rule *r)
+{
+	static const char *const actions[] = { "drop", "dup", "delay",
+					       "corrupt" };
+	char action[16], opcode[32];
+	unsigned long us = 0;
+	unsigned i = 0;
+
+	*r = (struct cable_rule){ 0 };
+	if (sscanf(text, "%u:%15[a-z]:%u:%u:%31[A-Za-z0-9_]:%lu", &r->from,
+		   action, &r->nth, &r->count, opcode, &us) < 5)
+		return false;
+	while (i < ARRAY_SIZE(actions) && strcmp(actions[i], action))
+		i++;
+	r->action = (enum cable_action)i;
+	r->opcode = opcode_named(opcode);
+	r->delay_ns = (int64_t)us * 1000;
+	return i < ARRAY_SIZE(actions) && r->opcode >= -1 && r->from < 2 &&
+	       r->nth > 0;
+}
+
+static void add_rule(struct options *o, struct argp_state *state,
+		     const char *text)
+{
+	if (o->num_rules == CABLE_RULES ||
+	    !parse_rule(text, &o->rules[o->num_rules]))
+		argp_error(state, "bad rule: %s", text);
+	o->rule_text[o->num_rules++] = text;
+}
+
 static error_t parse(int key, char *arg, struct argp_state *state)
 {
 	struct options *o = state->input;
@@ -141,6 +194,9 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		return 0;
 	case 'm':
 		o->msgs = (uint32_t)strtoul(arg, NULL, 0);
+		return 0;
+	case 'x':
+		add_rule(o, state, arg);
 		return 0;
 	case 'v':
 		o->verbose = true;
@@ -161,6 +217,7 @@ static const struct argp_option argp_options[] = {
 	{ "seed", 's', "N", 0, "seed of the first round (1)", 0 },
 	{ "rounds", 'r', "N", 0, "rounds of each profile (1)", 0 },
 	{ "msgs", 'm', "N", 0, "messages of each end of each pair (60)", 0 },
+	{ "rule", 'x', "R", 0, "a fault in a place, see docs/sim.md", 0 },
 	{ "verbose", 'v', NULL, 0, "statistics of every round", 0 },
 	{ 0 }
 };
