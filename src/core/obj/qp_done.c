@@ -118,19 +118,24 @@ void qp_complete_recv(struct qp *qp, struct wc *wc, bool solicited)
 }
 
 /* Frames that are still with the driver may need their WQEs; what went out
- * completes first (hca_tx_done comes back here). */
+ * completes first (hca_tx_done comes back here). Only what is there now: a
+ * thread that keeps posting rings for the rest, and must not keep us here. */
 static void flush_sq(struct qp *qp)
 {
+	uint32_t n = spsc_ready(&qp->sq.idx);
+
 	if (qp->ops->tx_done && qp->tx_unfinished)
 		return;
-	while (spsc_ready(&qp->sq.idx))
+	while (n--)
 		qp_complete_send(qp, WC_WR_FLUSH_ERR);
 }
 
 /* An SRQ's WQEs belong to all its QPs: only the one taken is ours (B070). */
 static void flush_rq(struct qp *qp)
 {
-	while (qp->recv_taken || (!qp->srq && spsc_ready(&qp->rq.idx))) {
+	uint32_t n = qp->srq ? qp->recv_taken : spsc_ready(&qp->rq.idx);
+
+	while (n--) {
 		struct wc wc = { .status = WC_WR_FLUSH_ERR, .opcode = WC_RECV };
 
 		(void)qp_recv_wqe(qp);
