@@ -228,11 +228,12 @@ int hca_set_gid(struct hca *hca, uint32_t index, const struct gid_entry *e)
 	if (index >= hca->cfg.limits.gid_table_len)
 		return -EINVAL;
 	old = &hca->gids[index];
-	changed = old->valid &&
-		  (!e->valid || !gid_eq(&old->gid, &e->gid) ||
-		   old->netdev != e->netdev || old->vlan != e->vlan);
+	changed = old->valid != e->valid ||
+		  (e->valid &&
+		   (!gid_eq(&old->gid, &e->gid) || old->netdev != e->netdev ||
+		    old->vlan != e->vlan));
 	*old = *e;
-	if (changed)
+	if (changed && hca->port_state)
 		event_raise(hca, &hca->port_events, ASYNC_GID_CHANGE);
 	return 0;
 }

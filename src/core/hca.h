@@ -185,7 +185,8 @@ struct gid_entry {
 	uint32_t mtu_bytes; /* the netdev's */
 };
 
-/* Changes one entry; a valid entry that changes raises ASYNC_GID_CHANGE.
+/* Changes one entry. Once hca_set_port was called, an address that comes, goes
+ * or changes raises ASYNC_GID_CHANGE.
  * -EINVAL: index outside the table. */
 MUST_USE int hca_set_gid(struct hca *hca, uint32_t index,
 			 const struct gid_entry *e);

@@ -11,8 +11,8 @@
 #include <sys/timerfd.h>
 #include <unistd.h>
 
+#include "rt/netdev.h"
 #include "rt/rtdev.h"
-#include "rt/umem.h"
 
 #define TICK_NS 1000000 /* of POLLED */
 /* POLLED when, over a millisecond, at least half of the time went into polls
@@ -25,7 +25,7 @@
 #define HOLD_MAX_NS 1000000000
 #define HELD_RETRY_NS 50000 /* frames that the link holds are tried again */
 
-enum { TAG_TIMER = 1, TAG_KICK, TAG_GROUP, TAG_SOCKET };
+enum { TAG_TIMER = 1, TAG_KICK, TAG_GROUP, TAG_NETDEV, TAG_SOCKET };
 
 /* The affinity that the process was started with: before the program pinned
  * its threads. */
@@ -239,6 +239,9 @@ static void *nic_main(void *arg)
 			drain(n->kick_fd);
 		if (tag_seen & 1 << TAG_GROUP)
 			udp_group_serve(d->group);
+		if ((tag_seen & 1 << TAG_NETDEV) &&
+		    netdev_watch_drain(n->netdev_fd))
+			rtdev_port_refresh(d);
 		if (atomic_load_explicit(&n->stop, memory_order_acquire))
 			break;
 		if (tag_seen & 1 << TAG_TIMER) {
@@ -306,7 +309,9 @@ int nic_start(struct rtdev *d)
 	struct nic *n = &d->nic;
 	int err;
 
-	*n = (struct nic){ .armed = true, .timer_at_ns = INT64_MAX };
+	*n = (struct nic){ .armed = true,
+			   .timer_at_ns = INT64_MAX,
+			   .netdev_fd = -1 };
 	n->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
 	n->timer_fd =
 		timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
@@ -319,6 +324,10 @@ int nic_start(struct rtdev *d)
 		err = watch(n, n->kick_fd, TAG_KICK);
 	if (!err)
 		err = watch(n, udp_group_fd(d->group), TAG_GROUP);
+	if (!err)
+		err = netdev_watch_fd(&n->netdev_fd);
+	if (!err)
+		err = watch(n, n->netdev_fd, TAG_NETDEV);
 	if (!err)
 		err = start_thread(d);
 	if (err)
@@ -350,5 +359,7 @@ void nic_abandon(struct rtdev *d)
 		close(n->timer_fd);
 	if (n->kick_fd >= 0)
 		close(n->kick_fd);
-	n->epoll_fd = n->timer_fd = n->kick_fd = -1;
+	if (n->netdev_fd >= 0)
+		close(n->netdev_fd);
+	n->epoll_fd = n->timer_fd = n->kick_fd = n->netdev_fd = -1;
 }

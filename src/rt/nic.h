@@ -33,7 +33,7 @@ struct nic {
 	pthread_t thread;
 	bool running;
 	_Atomic bool stop;
-	int epoll_fd, timer_fd, kick_fd;
+	int epoll_fd, timer_fd, kick_fd, netdev_fd;
 	/* The thread's: why it is about to visit. */
 	bool woke_socket, woke_timer;
 	/* [E] from here. */

@@ -9,7 +9,6 @@
 #include <unistd.h>
 
 #include "rt/config.h"
-#include "rt/netdev.h"
 #include "rt/stats.h"
 #include "rt/umem.h"
 
@@ -251,34 +250,6 @@ static int make_core(struct rtdev *d, const struct rt_config *c)
 	return d->hca ? 0 : -ENOMEM;
 }
 
-static int fill_port(struct rtdev *d)
-{
-	struct netdev *nd;
-	int err = netdev_get(d->id.ifindex, &nd);
-
-	if (err)
-		return err;
-	d->speed_mbps = nd->speed_mbps;
-	d->netdev_mtu = nd->mtu_bytes;
-	for (int i = 0; i < nd->n_addrs && !err; i++) {
-		struct gid_entry e = {
-			.valid = true,
-			.gid = nd->addrs[i].gid,
-			.netdev = nd->ifindex,
-			.vlan = nd->vlan,
-			.mtu_bytes = nd->mtu_bytes,
-		};
-
-		if (i == (int)hca_limits(d->hca)->gid_table_len)
-			break;
-		err = hca_set_gid(d->hca, (uint32_t)i, &e);
-	}
-	hca_set_port(d->hca, nd->running ? PORT_STATE_ACTIVE : PORT_STATE_DOWN,
-		     nd->mtu_bytes);
-	free(nd);
-	return err;
-}
-
 static void destroy(struct rtdev *d)
 {
 	close_all(d);
@@ -300,7 +271,7 @@ static int build(struct rtdev *d)
 	if (!err)
 		err = make_capture(d, c);
 	if (!err)
-		err = fill_port(d);
+		err = rtdev_port_init(d);
 	if (!err)
 		err = nic_start(d);
 	return err;
@@ -324,6 +295,7 @@ static int open_new(const struct rt_device *dev, uint64_t netns,
 	rt_lock_init(&d->async_lock);
 	dlist_init(&d->async_queues);
 	d->nic.epoll_fd = d->nic.timer_fd = d->nic.kick_fd = -1;
+	d->nic.netdev_fd = -1;
 	err = build(d);
 	if (err) {
 		destroy(d);
@@ -437,82 +409,4 @@ void rtdev_remove_async(struct rtdev *d, struct rt_evq *q)
 	rt_lock_acquire(&d->async_lock);
 	dlist_remove(&q->dev_node);
 	rt_lock_release(&d->async_lock);
-}
-
-void rtdev_port_event(struct rtdev *d, enum async_type type)
-{
-	rt_lock_acquire(&d->async_lock);
-	for (struct dlist *n = d->async_queues.next; n != &d->async_queues;
-	     n = n->next)
-		evq_push_async(&CONTAINER_OF(n, struct rt_evq, dev_node)->port,
-			       type);
-	rt_lock_release(&d->async_lock);
-}
-
-/* ---- binding addresses ---- */
-
-static int bind_locked(struct rtdev *d, uint32_t index,
-		       const struct gid_entry *e)
-{
-	int fd, err;
-
-	if (d->bound[index] && gid_eq(&d->bound_gid[index], &e->gid))
-		return 0;
-	err = udp_group_bind(d->group, &e->gid, gid_scope(&e->gid, e->netdev),
-			     &fd);
-	if (err)
-		return err;
-	engine_lock(d);
-	err = udp_link_add_rx(d->link, fd, &e->gid);
-	if (!err)
-		err = nic_add_socket(d, fd);
-	engine_unlock(d);
-	if (!err) {
-		d->bound[index] = true;
-		d->bound_gid[index] = e->gid;
-	}
-	return err;
-}
-
-static int bind_one(struct rtdev *d, uint32_t index)
-{
-	struct gid_entry e;
-	int err = rt_query_gid(d, index, &e);
-
-	if (err)
-		return err == -ENODATA ? -EINVAL : err;
-	pthread_mutex_lock(&d->control);
-	err = bind_locked(d, index, &e);
-	pthread_mutex_unlock(&d->control);
-	return err;
-}
-
-int rtdev_bind_gid(struct rtdev *d, uint32_t index)
-{
-	int err = bind_one(d, index);
-
-	if (err && err != -EINVAL)
-		rt_say(false, "%s, GID %u: %s", d->id.name, index,
-		       udp_group_error());
-	return err;
-}
-
-int rtdev_bind_all(struct rtdev *d)
-{
-	int err, first_err = -EADDRNOTAVAIL;
-	bool any = false;
-
-	for (uint32_t i = 0; i < hca_limits(d->hca)->gid_table_len; i++) {
-		err = bind_one(d, i);
-		if (err == -EINVAL)
-			continue; /* no entry there */
-		if (!err)
-			any = true;
-		else if (first_err == -EADDRNOTAVAIL)
-			first_err = err;
-	}
-	if (any)
-		return 0;
-	rt_say(false, "%s: %s", d->id.name, udp_group_error());
-	return first_err;
 }

@@ -41,6 +41,8 @@ struct rtdev {
 	struct dlist async_queues; /* struct rt_evq.dev_node */
 	uint32_t speed_mbps, netdev_mtu;
 
+	struct gid gid_seen[HCA_GIDS_MAX]; /* [E] last address of an index */
+
 	/* Under control: which GID entries' addresses receive. */
 	bool bound[HCA_GIDS_MAX];
 	struct gid bound_gid[HCA_GIDS_MAX];
@@ -59,6 +61,12 @@ void rtdev_add_async(struct rtdev *d, struct rt_evq *q);
 void rtdev_remove_async(struct rtdev *d, struct rt_evq *q);
 /* [E] To every context's async queue. */
 void rtdev_port_event(struct rtdev *d, enum async_type type);
+
+/* The port's state, MTU and GID table from the netdev; at creation. -ENODEV. */
+MUST_USE int rtdev_port_init(struct rtdev *d);
+/* The same again after something changed, with the events that a NIC raises
+ * (GID_CHANGE, PORT_ERR, PORT_ACTIVE). The NIC thread calls it. */
+void rtdev_port_refresh(struct rtdev *d);
 
 /* Makes this GID's address ready to receive: joins its port group once and
  * adds the socket to link and NIC thread. Not inside the engine. -errno, with

@@ -142,11 +142,11 @@ static void host_open(struct rig *r, int i, const struct hca_config *cfg)
 	c.seed += (uint64_t)i + 1;
 	h->hca = hca_new(&c, &ops, h, 0);
 	assert_non_null(h->hca);
-	hca_set_port(h->hca, PORT_STATE_ACTIVE, RIG_NETDEV_MTU);
 	e.gid = h->gid;
 	assert_int_equal(hca_set_gid(h->hca, 0, &e), 0);
 	e.gid = (struct gid){ .raw = { 0xfd, [15] = (uint8_t)(i + 1) } };
 	assert_int_equal(hca_set_gid(h->hca, 1, &e), 0);
+	hca_set_port(h->hca, PORT_STATE_ACTIVE, RIG_NETDEV_MTU);
 }
 
 void rig_open(struct rig *r, const struct rig_config *cfg)
