@@ -77,9 +77,9 @@ int simhost_init(struct simhost *h, struct world *w, struct cable *cable,
 		simmem_fini(&h->mem);
 		return -ENOMEM;
 	}
-	hca_set_port(h->hca, PORT_STATE_ACTIVE, cfg->netdev_mtu);
 	rc = hca_set_gid(h->hca, 0, &gid);
 	ASSERT(rc == 0);
+	hca_set_port(h->hca, PORT_STATE_ACTIVE, cfg->netdev_mtu);
 	cable->port[h->end] = (struct cable_port){ .rx = on_frame, .ctx = h };
 	return 0;
 }

@@ -37,12 +37,12 @@ void rig_init(struct rig *r, struct line *l)
 	r->hca = hca_new(&cfg, &simmem_ops, &r->mem, 0);
 	if (!r->hca)
 		line_error(l, "no hca");
-	hca_set_port(r->hca, PORT_STATE_ACTIVE, 9000);
 	if (hca_set_gid(r->hca, 0, &gid) || pd_create(r->hca, &r->pd) ||
 	    pd_create(r->hca, &r->other_pd) ||
 	    cq_create(r->hca, 256, NULL, &r->send_cq) ||
 	    cq_create(r->hca, 256, NULL, &r->recv_cq))
 		line_error(l, "set-up failed");
+	hca_set_port(r->hca, PORT_STATE_ACTIVE, 9000);
 }
 
 void rig_fini(struct rig *r)

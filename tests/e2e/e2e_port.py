@@ -1,0 +1,120 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+"""Addresses and links that come and go while a device is open."""
+import subprocess
+import time
+
+import e2e_lib as e2e
+from e2e_lib import expect, test
+
+
+def ip(*args):
+    subprocess.run(["ip", *args], check=True)
+
+
+
+class Watch:
+    """ibv_asyncwatch on one device; next() waits for the next line."""
+
+    def __init__(self, device):
+        self.process = e2e.Process(["ibv_asyncwatch", "-d", device])
+        self.process.wait_text("async event FD")
+        self.seen = len(self.lines())
+
+    def lines(self):
+        return [line for line in self.process.output().splitlines()
+                if "event_type" in line]
+
+    def next(self, what):
+        def there():
+            return len(self.lines()) > self.seen
+        self.process.wait_for(there, 5)
+        line = self.lines()[self.seen]
+        self.seen += 1
+        expect(what in line.lower(), "expected %s, got: %s" % (what, line))
+
+    def quiet(self):
+        time.sleep(0.2)
+        expect(len(self.lines()) == self.seen,
+               "unexpected: " + "\n".join(self.lines()[self.seen:]))
+
+
+def interface(name, *addrs):
+    """One end of a veth pair; the other only gives it a carrier."""
+    ip("link", "add", name, "type", "veth", "peer", "name", name + "p")
+    for end in (name, name + "p"):
+        # No link-local address that comes when it likes.
+        ip("link", "set", end, "addrgenmode", "none")
+    for a in addrs:
+        ip("addr", "add", a, "dev", name)
+    ip("link", "set", name + "p", "up")
+    ip("link", "set", name, "up")
+
+
+def device_of(gid_text):
+    return e2e.device_with(gid_text)[0].name
+
+
+def addresses():
+    interface("d0", "10.9.0.1/24", "10.9.0.2/24")
+    w = Watch(device_of("::ffff:10.9.0.1"))
+    w.quiet()
+    ip("addr", "add", "10.9.0.3/24", "dev", "d0")
+    w.next("gid")
+    ip("addr", "del", "10.9.0.2/24", "dev", "d0")
+    w.next("gid")
+    w.quiet()
+    w.process.kill()
+
+
+def link_down_and_up():
+    interface("d1", "10.9.1.1/24")
+    w = Watch(device_of("::ffff:10.9.1.1"))
+    ip("link", "set", "d1", "down")
+    w.next("port_err")
+    ip("link", "set", "d1", "up")
+    w.next("port_active")
+    w.quiet()
+    w.process.kill()
+
+
+def renamed_and_deleted():
+    interface("d2", "10.9.2.1/24")
+    w = Watch(device_of("::ffff:10.9.2.1"))
+    ip("link", "set", "d2", "down")
+    w.next("port_err")
+    ip("link", "set", "d2", "name", "d2new")
+    ip("link", "set", "d2new", "up")
+    w.next("port_active")
+    ip("link", "del", "d2new")
+    # Both at once, in no promised order.
+    w.process.wait_for(lambda: len(w.lines()) >= w.seen + 2, 5)
+    text = "\n".join(w.lines()[w.seen:]).lower()
+    expect("gid" in text and "port_err" in text, text)
+    w.process.kill()
+
+
+def traffic_goes_on_over_a_change():
+    """Another address of the interface comes and goes under a running QP."""
+    interface("d3", "10.9.3.1/24")
+    device, gid = e2e.device_with("::ffff:10.9.3.1")
+    server, client = e2e.start_pair(
+        ["ibv_rc_pingpong", "-d", device.name, "-g", gid, "-n", 2000,
+         "-c"], host="10.9.3.1")
+    for _ in range(5):
+        ip("addr", "add", "10.9.3.9/24", "dev", "d3")
+        ip("addr", "del", "10.9.3.9/24", "dev", "d3")
+    e2e.finish_pair(server, client).no_loss()
+
+
+try:
+    e2e.in_own_netns()
+    e2e.need("ibv_asyncwatch", "ibv_rc_pingpong")
+except e2e.Skip as why:
+    print("1..0 # SKIP %s" % why)
+    raise SystemExit(0)
+test("addresses come and go: GID_CHANGE", addresses)
+test("link down and up: PORT_ERR, PORT_ACTIVE", link_down_and_up)
+test("renamed, deleted", renamed_and_deleted)
+test("traffic goes on over a change", traffic_goes_on_over_a_change)
+e2e.done()
