@@ -245,37 +245,37 @@ static void destination_budget(void **state)
 	}
 }
 
-/* Many QPs share one small budget, without timers: nobody is forgotten. */
-static void many_share_a_budget(void **state)
+enum { QPS = 24 };
+
+static void post_on(struct rig *r, struct qp *qp, enum wr_opcode op,
+		    uint32_t len, uint64_t wr_id)
 {
-	enum { QPS = 24 };
-	struct rig_conf c = { .dest_budget = 5 * charge(MTU),
-			      .read_budget = 3 * charge(MTU),
-			      .timeout = 255,
-			      .max_wr = 32 };
-	struct rig *r = rig_new(&c);
+	struct sge sge = rig_sge(r, 0, 0, len);
+	struct send_wr wr = { .wr_id = wr_id,
+			      .sge = &sge,
+			      .num_sge = 1,
+			      .opcode = op,
+			      .flags = WR_SIGNALED,
+			      .remote_addr = RIG_IOVA + ROFF,
+			      .rkey = mr_key(r->h[1].mr) };
+
+	assert_int_equal(qp_post_send(qp, &wr), 0);
+	qp_ring(qp);
+}
+
+static void share(const struct rig_conf *c)
+{
+	struct rig *r = rig_new(c);
 	struct qp *qp[QPS][2];
 	struct wc wc;
 	uint32_t i, k, done = 0;
 
-	(void)state;
 	for (i = 0; i < QPS; i++)
 		rig_pair(r, qp[i]);
 	for (k = 0; k < 5; k++) {
-		for (i = 0; i < QPS; i++) {
-			struct sge sge = rig_sge(r, 0, 0, 9000 - k);
-			struct send_wr wr = { .wr_id = i,
-					      .sge = &sge,
-					      .num_sge = 1,
-					      .opcode = k & 1 ? WR_READ
-							      : WR_WRITE,
-					      .flags = WR_SIGNALED,
-					      .remote_addr = RIG_IOVA + ROFF,
-					      .rkey = mr_key(r->h[1].mr) };
-
-			assert_int_equal(qp_post_send(qp[i][0], &wr), 0);
-			qp_ring(qp[i][0]);
-		}
+		for (i = 0; i < QPS; i++)
+			post_on(r, qp[i][0], k & 1 ? WR_READ : WR_WRITE,
+				9000 - k, i);
 	}
 	rig_settle(r);
 	while (rig_wc(r, 0, true, &wc)) {
@@ -292,34 +292,73 @@ static void many_share_a_budget(void **state)
 	rig_free(r);
 }
 
+/* Many QPs share a budget, without timers: nobody is forgotten, although each
+ * sends less than what makes it ask for an ACK by itself. */
+static void many_share_a_budget(void **state)
+{
+	uint32_t pkts, burst;
+
+	(void)state;
+	for (pkts = 1; pkts < 30; pkts += 4) {
+		for (burst = 1; burst < 10; burst += 4) {
+			struct rig_conf c = { .dest_budget = pkts * charge(MTU),
+					      .read_budget = 3 * charge(MTU),
+					      .timeout = 255,
+					      .burst_pkts = burst,
+					      .max_wr = 32 };
+
+			share(&c);
+		}
+	}
+}
+
+/* PSNs in flight stay below half of the space: a READ of 2^23 packets is not
+ * asked for at once. */
+static void psn_window(void **state)
+{
+	struct rig_conf c = { .mtu = MTU_256,
+			      .no_peer = true,
+			      .timeout = 255,
+			      .max_rd_atomic = 16 };
+	struct rig *r = rig_new(&c);
+	uint32_t i, asked = 0;
+
+	(void)state;
+	for (i = 0; i < 2; i++)
+		post_on(r, r->h[0].qp, WR_READ, 1u << 31, i);
+	rig_run(r, 10);
+	assert_true(r->logged > 0);
+	for (i = 0; i < r->logged; i++)
+		asked += rig_nth(r, 0, i)->pkt.ext.reth.len_bytes / 256;
+	assert_true(asked >= 1u << 22 && asked < 1u << 23);
+	rig_free(r);
+}
+
 /* A QP that dies gives back what it held: the others go on. */
 static void the_dead_hold_nothing(void **state)
 {
 	struct rig_conf c = { .dest_budget = 2 * charge(MTU), .timeout = 255 };
 	struct rig *r = rig_new(&c);
 	struct qp_attr err = { .state = QP_STATE_ERR };
-	struct qp *qp[2];
-	struct sge sge = rig_sge(r, 0, 0, 9000);
-	struct send_wr wr = { .wr_id = 1,
-			      .sge = &sge,
-			      .num_sge = 1,
-			      .opcode = WR_WRITE,
-			      .flags = WR_SIGNALED,
-			      .remote_addr = RIG_IOVA + ROFF,
-			      .rkey = mr_key(r->h[1].mr) };
+	struct qp *qp[2], *gone[2];
 
 	(void)state;
 	rig_pair(r, qp);
-	assert_int_equal(rig_post_wr(r, 0, &wr), 0);
+	rig_pair(r, gone);
+	post_on(r, r->h[0].qp, WR_WRITE, 9000, 1);
 	rig_run(r, 10);
-	assert_int_equal(qp_post_send(qp[0], &wr), 0);
-	qp_ring(qp[0]);
+	post_on(r, gone[0], WR_WRITE, 9000, 2);
+	rig_run(r, 15);
+	post_on(r, qp[0], WR_WRITE, 9000, 3);
 	rig_run(r, 20);
+	/* one that waits in line goes away altogether */
+	assert_int_equal(qp_destroy(gone[0]), 0);
+	assert_int_equal(qp_destroy(gone[1]), 0);
 	assert_int_equal(rig_count(r, 0, OP_WRITE_FIRST), 1); /* blocked */
 	assert_int_equal(qp_modify(r->h[0].qp, &err, QP_ATTR_STATE, 20), 0);
 	rig_settle(r);
-	rig_expect(r, 0, true, 1, WC_WR_FLUSH_ERR);
 	assert_int_equal(rig_count(r, 0, OP_WRITE_LAST), 1);
+	rig_expect(r, 0, true, 1, WC_WR_FLUSH_ERR);
 	assert_int_equal(qp_destroy(qp[0]), 0);
 	assert_int_equal(qp_destroy(qp[1]), 0);
 	rig_free(r);
@@ -399,6 +438,7 @@ int main(void)
 		cmocka_unit_test(fence),
 		cmocka_unit_test(destination_budget),
 		cmocka_unit_test(many_share_a_budget),
+		cmocka_unit_test(psn_window),
 		cmocka_unit_test(the_dead_hold_nothing),
 		cmocka_unit_test(credits),
 		cmocka_unit_test(credits_save_the_rest),

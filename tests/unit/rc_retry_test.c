@@ -226,6 +226,15 @@ static void rnr_infinite_and_write(void **state)
 	rig_settle(r);
 	rig_expect(r, 0, true, 2, WC_SUCCESS);
 	rig_expect(r, 1, false, 3, WC_SUCCESS);
+	/* and one of a single packet at that */
+	assert_int_equal(
+		rig_post(r, 0, WR_WRITE_IMM, 0, ROFF, 30, WR_SIGNALED, 4), 0);
+	rig_run(r, r->now_ns + MS);
+	rig_expect_none(r, 0);
+	assert_int_equal(rig_recv(r, 1, 0, 0, 5), 0);
+	rig_settle(r);
+	rig_expect(r, 0, true, 4, WC_SUCCESS);
+	rig_expect(r, 1, false, 5, WC_SUCCESS);
 	rig_free(r);
 }
 
@@ -463,6 +472,8 @@ static struct rig *alone(uint8_t retry, uint8_t rnr)
 			      .retry_cnt = retry,
 			      .rnr_retry = rnr,
 			      .timeout = 10,
+			      .dest_budget = 100000,
+			      .read_budget = 100000,
 			      .sq_psn = { 100, 0 } };
 
 	return rig_new(&c);
@@ -597,6 +608,131 @@ static void ack_past_read(void **state)
 	rig_free(r);
 }
 
+/* A refusal behind a READ without an answer is not the READ's: it is asked for
+ * again. */
+static void fatal_nak_past_read(void **state)
+{
+	struct rig *r = alone(2, 0);
+
+	(void)state;
+	assert_int_equal(rig_post(r, 0, WR_READ, 0, 0, 2000, WR_SIGNALED, 1),
+			 0);
+	assert_int_equal(rig_post(r, 0, WR_WRITE, 0, 0, 10, WR_SIGNALED, 2), 0);
+	rig_run(r, 10);
+	rig_inject_aeth(r, 0, 102, aeth_syndrome(AETH_NAK, 2), 2);
+	rig_expect_none(r, 0);
+	assert_int_equal(rig_count(r, 0, OP_READ_REQUEST), 2);
+	assert_int_equal(qp_state(r->h[0].qp), QP_STATE_RTS);
+	rig_free(r);
+}
+
+/* In the RNR wait nothing is in flight: doubles of the NAK, or a late one of
+ * another kind, cost no retry and do not end the wait. */
+static void late_naks_in_the_rnr_wait(void **state)
+{
+	struct rig *r = alone(0, 1);
+	uint32_t i;
+
+	(void)state;
+	assert_int_equal(rig_post(r, 0, WR_SEND, 0, 0, 10, WR_SIGNALED, 1), 0);
+	rig_run(r, 10);
+	for (i = 0; i < 3; i++) {
+		rig_inject_aeth(r, 0, 100, aeth_syndrome(AETH_RNR_NAK, 14), 0);
+		rig_inject_aeth(r, 0, 100, aeth_syndrome(AETH_NAK, 0), 0);
+	}
+	rig_run(r, rnr_timer_ns(14) - 1);
+	assert_int_equal(r->logged, 1);
+	rig_expect_none(r, 0);
+	rig_run(r, rnr_timer_ns(14) + 5000);
+	assert_int_equal(r->logged, 2);
+	rig_inject_aeth(r, 0, 100, ack(), 1);
+	rig_expect(r, 0, true, 1, WC_SUCCESS);
+	rig_free(r);
+}
+
+/* Every gap has its NAK heard: after progress, and after a timeout. */
+static void each_gap_counts(void **state)
+{
+	struct rig *r = alone(3, 0);
+	uint8_t nak = aeth_syndrome(AETH_NAK, NAK_PSN_SEQUENCE);
+
+	(void)state;
+	assert_int_equal(
+		rig_post(r, 0, WR_WRITE, 0, 0, 8 * 1024, WR_SIGNALED, 1), 0);
+	rig_run(r, 10);
+	rig_inject_aeth(r, 0, 102, nak, 0);
+	assert_int_equal(r->logged, 8 + 6);
+	rig_inject_aeth(r, 0, 104, nak, 0);
+	assert_int_equal(r->logged, 8 + 6 + 4);
+	rig_run(r, 6 * MS); /* one timeout of 4.2 ms */
+	assert_int_equal(rig_counter(r, 0, req_timeouts), 1);
+	assert_int_equal(r->logged, 8 + 6 + 4 + 4);
+	rig_inject_aeth(r, 0, 104, nak, 0);
+	assert_int_equal(r->logged, 8 + 6 + 4 + 4 + 4);
+	rig_free(r);
+}
+
+/* The timeout counts from the last progress, and after a NAK from the packet
+ * that went out again: never less than the nominal time. */
+static void timeout_counts_from_progress(void **state)
+{
+	struct rig *r = alone(3, 0);
+	int64_t t = INT64_C(4096) << 10, at = t - 1000;
+
+	(void)state;
+	assert_int_equal(
+		rig_post(r, 0, WR_WRITE, 0, 0, 4 * 1024, WR_SIGNALED, 1), 0);
+	rig_run(r, at);
+	rig_inject_aeth(r, 0, 101, ack(), 0);
+	rig_run(r, at + t - 1);
+	assert_int_equal(r->logged, 4);
+	at += t - 1;
+	rig_inject_aeth(r, 0, 102, aeth_syndrome(AETH_NAK, 0), 0);
+	assert_int_equal(r->logged, 6);
+	rig_run(r, at + t - 1);
+	assert_int_equal(r->logged, 6);
+	rig_run(r, at + 2 * t);
+	assert_int_equal(r->logged, 8);
+	rig_free(r);
+}
+
+/* READ answers one after the other; the last of each list is wrong. */
+static void bad_read_sequences(void **state)
+{
+	static const struct {
+		uint32_t len;
+		enum op ops[3];
+	} cases[] = {
+		{ 1024, { OP_READ_RESP_LAST } },
+		{ 3072, { OP_READ_RESP_FIRST, OP_READ_RESP_FIRST } },
+		{ 3072, { OP_READ_RESP_FIRST, OP_READ_RESP_LAST } },
+		{ 2048, { OP_READ_RESP_FIRST, OP_READ_RESP_ONLY } },
+		{ 3072,
+		  { OP_READ_RESP_FIRST, OP_READ_RESP_MIDDLE,
+		    OP_READ_RESP_MIDDLE } },
+	};
+	static const uint8_t zeros[1024];
+	uint32_t i, k;
+
+	(void)state;
+	for (i = 0; i < ARRAY_SIZE(cases); i++) {
+		struct rig *r = alone(2, 0);
+
+		assert_int_equal(
+			rig_post(r, 0, WR_READ, 0, 0, cases[i].len, 0, 1), 0);
+		rig_run(r, 10);
+		for (k = 0; k < 3 && cases[i].ops[k]; k++) {
+			struct pkt p = { .bth = { .opcode = cases[i].ops[k],
+						  .psn = psn_of(100 + k) } };
+
+			rig_expect_none(r, 0);
+			rig_inject(r, 0, &p, zeros, sizeof(zeros));
+		}
+		rig_expect(r, 0, true, 1, WC_BAD_RESP_ERR);
+		rig_free(r);
+	}
+}
+
 /* Answers that cannot be right: bad response, 7. */
 static void bad_responses(void **state)
 {
@@ -658,6 +794,11 @@ int main(void)
 		cmocka_unit_test(doubled_nak),
 		cmocka_unit_test(late_ack_skips),
 		cmocka_unit_test(ack_past_read),
+		cmocka_unit_test(fatal_nak_past_read),
+		cmocka_unit_test(late_naks_in_the_rnr_wait),
+		cmocka_unit_test(each_gap_counts),
+		cmocka_unit_test(timeout_counts_from_progress),
+		cmocka_unit_test(bad_read_sequences),
 		cmocka_unit_test(bad_responses),
 	};
 

@@ -138,6 +138,8 @@ static void defaults(struct rig_conf *c)
 		c->access = 0;
 	if (!c->max_wr)
 		c->max_wr = 64;
+	if (!c->burst_pkts)
+		c->burst_pkts = 8;
 }
 
 static void make_hca(struct rig *r, int h)
@@ -152,7 +154,7 @@ static void make_hca(struct rig *r, int h)
 		.qpn_bits = 16,
 		.dest_budget_bytes = r->conf.dest_budget,
 		.read_budget_bytes = r->conf.read_budget,
-		.burst_pkts = 8,
+		.burst_pkts = r->conf.burst_pkts,
 	};
 	struct gid_entry e = { .valid = true,
 			       .gid = host_gid(h),
@@ -208,8 +210,11 @@ static void make_objects(struct rig *r, int i)
 			 0);
 	assert_int_equal(cq_create(h->hca, 4 * r->conf.max_wr, NULL, &h->rcq),
 			 0);
-	if (r->conf.use_srq)
-		assert_int_equal(srq_create(h->pd, &sa, NULL, &h->srq), 0);
+	if (r->conf.use_srq) {
+		assert_int_equal(pd_create(h->hca, &h->srq_pd), 0);
+		assert_int_equal(mr_reg(h->srq_pd, &ma, &h->srq_mr), 0);
+		assert_int_equal(srq_create(h->srq_pd, &sa, NULL, &h->srq), 0);
+	}
 	h->qp = make_qp(r, i);
 }
 
@@ -313,6 +318,10 @@ void rig_free(struct rig *r)
 		assert_int_equal(cq_destroy(h->rcq), 0);
 		if (h->mr)
 			assert_int_equal(mr_dereg(h->mr), 0);
+		if (h->srq_mr)
+			assert_int_equal(mr_dereg(h->srq_mr), 0);
+		if (h->srq_pd)
+			assert_int_equal(pd_destroy(h->srq_pd), 0);
 		assert_int_equal(pd_destroy(h->pd), 0);
 		hca_free(h->hca, false);
 		free(h->mem);
@@ -361,8 +370,10 @@ int rig_recv(struct rig *r, int h, uint32_t off, uint32_t len, uint64_t wr_id)
 			      .num_sge = len ? 1 : 0 };
 	struct rig_host *host = &r->h[h];
 
-	if (host->srq)
+	if (host->srq) {
+		sge.lkey = mr_key(host->srq_mr);
 		return srq_post_recv(host->srq, &wr);
+	}
 	return qp_post_recv(host->qp, &wr);
 }
 
@@ -431,7 +442,11 @@ static void pump(struct rig *r)
 		struct tx_frame t = { .pkt = buf };
 
 		hca_doorbells(hca, r->now_ns);
-		while (hca_tx(hca, 0xffff, &t, r->now_ns)) {
+		while (r->h[i].next_tx_ns <= r->now_ns &&
+		       hca_tx(hca, 0xffff, &t, r->now_ns)) {
+			if (r->conf.tx_gap_ns)
+				r->h[i].next_tx_ns =
+					r->now_ns + r->conf.tx_gap_ns;
 			frame_out(r, i, &t);
 			hca_tx_done(hca, &t);
 			t = (struct tx_frame){ .pkt = buf };
@@ -469,6 +484,8 @@ static int64_t next_time(struct rig *r)
 	for (i = 0; i < 2; i++) {
 		int64_t d = hca_deadline(r->h[i].hca);
 
+		if (hca_tx_pending(r->h[i].hca) && r->h[i].next_tx_ns < d)
+			d = r->h[i].next_tx_ns;
 		if (d < t)
 			t = d;
 	}
@@ -531,8 +548,8 @@ bool rig_async(struct rig *r, int h, enum async_type t)
 	return r->h[h].async_seen >> t & 1;
 }
 
-void rig_inject(struct rig *r, int h, struct pkt *p, const void *payload,
-		uint32_t len)
+void rig_inject_held(struct rig *r, int h, struct pkt *p, const void *payload,
+		     uint32_t len)
 {
 	uint8_t buf[PKT_MAX];
 	struct rx_frame f = { .pkt = buf,
@@ -552,6 +569,12 @@ void rig_inject(struct rig *r, int h, struct pkt *p, const void *payload,
 		memcpy(buf + hdr, payload, len);
 	f.len_bytes = (uint32_t)hdr + len + p->bth.pad;
 	hca_rx(r->h[h].hca, &f, r->now_ns);
+}
+
+void rig_inject(struct rig *r, int h, struct pkt *p, const void *payload,
+		uint32_t len)
+{
+	rig_inject_held(r, h, p, payload, len);
 	pump(r);
 }
 

@@ -25,10 +25,13 @@ struct rig_conf {	   /* zero: the default in the comment */
 	uint8_t max_rd_atomic, max_dest_rd_atomic;   /* 4, 4; 255 means 0 */
 	uint32_t access;			     /* all; 1 << 31: none */
 	uint32_t dest_budget, read_budget;
-	uint32_t max_wr; /* 64 */
-	bool use_srq;
-	bool rtr_only; /* host 1 stays in RTR */
-	bool no_peer;  /* host 1 gets no frames: the test plays the peer */
+	uint32_t max_wr;     /* 64 */
+	uint32_t burst_pkts; /* 8 */
+	int64_t tx_gap_ns;   /* a host sends one frame in this time; 0: no limit
+			      */
+	bool use_srq;	     /* in a PD of its own */
+	bool rtr_only;	     /* host 1 stays in RTR */
+	bool no_peer; /* host 1 gets no frames: the test plays the peer */
 };
 
 struct rig_host {
@@ -38,7 +41,10 @@ struct rig_host {
 	struct mr *mr;
 	struct cq *scq, *rcq;
 	struct srq *srq;
+	struct pd *srq_pd; /* NULL without an SRQ, like its region */
+	struct mr *srq_mr;
 	struct qp *qp;
+	int64_t next_tx_ns;
 	/* Memory operations on va in hole_lo .. hole_hi - 1 fail. */
 	uint64_t hole_lo, hole_hi;
 	uint32_t async_seen; /* bits of enum async_type */
@@ -110,6 +116,9 @@ bool rig_async(struct rig *r, int h, enum async_type t); /* seen so far? */
 /* A packet as if from h's peer; fills opcode's transport, QPN, P_Key, pad. */
 void rig_inject(struct rig *r, int h, struct pkt *p, const void *payload,
 		uint32_t len);
+/* The same, and nothing is sent in answer yet. */
+void rig_inject_held(struct rig *r, int h, struct pkt *p, const void *payload,
+		     uint32_t len);
 /* An ACK or NAK to host h. */
 void rig_inject_aeth(struct rig *r, int h, uint32_t psn, uint8_t syndrome,
 		     uint32_t msn);

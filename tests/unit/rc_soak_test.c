@@ -295,6 +295,7 @@ static void storm(void **state)
 				.max_rd_atomic = (uint8_t)(1 + b),
 				.max_dest_rd_atomic = (uint8_t)(1 + b),
 				.use_srq = b & 1,
+				.tx_gap_ns = b & 2 ? 700 : 0,
 				.dest_budget = budgets[b],
 				.read_budget = budgets[b],
 				.sq_psn = { PSN_MASK - 500 * m, 7 }
