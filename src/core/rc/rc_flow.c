@@ -122,7 +122,8 @@ static bool take_rd(struct qp *qp, const struct wqe *w, uint32_t pkts)
 	struct rc_flow *f = &rc_of(qp)->flow;
 	uint32_t charge = pkts * w->pkt_charge;
 
-	if (f->reads_out >= qp->attr.max_rd_atomic)
+	/* One always may: the limit may have become 0 since the WQE began. */
+	if (f->reads_out != 0 && f->reads_out >= qp->attr.max_rd_atomic)
 		return false;
 	if (!take_dest(qp, f->request_charge))
 		return false;
