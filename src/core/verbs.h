@@ -36,7 +36,9 @@ enum mr_rereg_flags {
 	MR_REREG_PD = 1 << 1,
 	MR_REREG_ACCESS = 1 << 2,
 };
-/* New key on success; the old one stops working. [E] */
+/* TRANSLATION gives a new key and the old one stops working; a change of
+ * access or PD alone keeps the key, as programs expect that tell it to their
+ * peers once. Failing changes nothing. [E] */
 MUST_USE int mr_rereg(struct mr *mr, uint32_t flags, struct pd *pd,
 		      const struct mr_attr *attr);
 uint32_t mr_key(const struct mr *mr);
@@ -99,7 +101,9 @@ MUST_USE int qp_destroy(struct qp *qp);
  * transition, a required attribute missing, one that is not allowed, or a
  * value out of range; -EBUSY: RESET or a new address vector while frames wait
  * for hca_tx_done; -ENOMEM. Nothing changed then. PSNs are cut to 24 bits, as
- * Linux does. [E] */
+ * Linux does. RESET also takes the QP's completions out of its CQs, as NICs do:
+ * a QP that starts again must not meet those of its past. [E], and for RESET
+ * no poller inside its CQs. */
 MUST_USE int qp_modify(struct qp *qp, const struct qp_attr *attr, uint32_t mask,
 		       int64_t now_ns);
 void qp_query(const struct qp *qp, struct qp_attr *ret_attr,

@@ -292,6 +292,8 @@ int rt_qp_create(struct rtdev *d, struct pd *pd, const struct rt_qp_init *init,
 	if (!q)
 		return -ENOMEM;
 	q->dev = d;
+	q->send_cq = init->send_cq;
+	q->recv_cq = init->recv_cq;
 	rt_lock_init(&q->send_lock);
 	rt_lock_init(&q->recv_lock);
 	evq_item_init(&q->async, init->async, init->user);
@@ -344,6 +346,30 @@ static int bind_for_rtr(struct rt_qp *q, const struct qp_attr *attr,
 	return rtdev_bind_gid(q->dev, attr->ah.sgid_index);
 }
 
+/* RESET takes completions out of the CQs: no poller may be inside. Pollers
+ * hold one CQ's lock at a time, so the order of two does not matter to them;
+ * other modifiers are outside the engine. */
+static int modify_locked(struct rt_qp *q, const struct qp_attr *attr,
+			 uint32_t mask)
+{
+	bool reset = mask & QP_ATTR_STATE && attr->state == QP_STATE_RESET;
+	bool two = q->send_cq != q->recv_cq;
+	int err;
+
+	if (reset) {
+		rt_lock_acquire(&q->send_cq->lock);
+		if (two)
+			rt_lock_acquire(&q->recv_cq->lock);
+	}
+	err = qp_modify(q->qp, attr, mask, rt_now_ns());
+	if (reset) {
+		if (two)
+			rt_lock_release(&q->recv_cq->lock);
+		rt_lock_release(&q->send_cq->lock);
+	}
+	return err;
+}
+
 int rt_qp_modify(struct rt_qp *q, const struct qp_attr *attr, uint32_t mask)
 {
 	struct rtdev *d = q->dev;
@@ -356,7 +382,7 @@ int rt_qp_modify(struct rt_qp *q, const struct qp_attr *attr, uint32_t mask)
 	if (err)
 		return err;
 	engine_lock(d);
-	err = qp_modify(q->qp, attr, mask, rt_now_ns());
+	err = modify_locked(q, attr, mask);
 	engine_unlock(d);
 	return err;
 }

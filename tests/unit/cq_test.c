@@ -363,6 +363,36 @@ static void test_overflow(void **state)
 	rig_pair_close(&p);
 }
 
+/* A QP that goes to RESET takes its completions along; the others' stay, in
+ * order, across the ring's end. */
+static void test_forget_qp(void **state)
+{
+	static const uint32_t qpns[] = { 1, 2, 1, 1, 3, 2, 1, 3 };
+	static const uint64_t left[] = { 1, 4, 5, 7 };
+	struct wc wc = { 0 };
+	struct cq *cq;
+
+	(void)state;
+	for (uint32_t skew = 0; skew < 8; skew++) {
+		assert_int_equal(cq_create(host->hca, 8, NULL, &cq), 0);
+		for (uint32_t i = 0; i < skew; i++) {
+			cq_push(cq, &wc, false);
+			(void)rig_poll(cq);
+		}
+		for (uint32_t i = 0; i < ARRAY_SIZE(qpns); i++) {
+			struct wc w = { .wr_id = i, .qpn = qpns[i] };
+
+			cq_push(cq, &w, false);
+		}
+		cq_forget_qp(cq, 1);
+		cq_forget_qp(cq, 77);
+		for (uint32_t i = 0; i < ARRAY_SIZE(left); i++)
+			assert_int_equal(rig_poll(cq).wr_id, left[i]);
+		assert_true(rig_empty(cq));
+		assert_int_equal(cq_destroy(cq), 0);
+	}
+}
+
 static void test_busy(void **state)
 {
 	struct rig_pair_config c = { .type = QP_TYPE_UD };
@@ -385,6 +415,7 @@ int main(void)
 		RIGGED(test_arm),	RIGGED(test_arm_solicited),
 		RIGGED(test_arm_race),	RIGGED(test_overflow),
 		RIGGED(test_busy),	RIGGED(test_solicited_by_transport),
+		RIGGED(test_forget_qp),
 	};
 
 	return cmocka_run_group_tests_name("cq", tests, NULL, NULL);

@@ -510,7 +510,8 @@ static void test_drain(void **state)
 	rig_pair_close(&p);
 }
 
-/* RESET drops what is queued without a completion; CQEs that exist stay. */
+/* RESET drops what is queued without a completion, and takes the QP's CQEs out
+ * of its CQs. */
 static void test_reset(void **state)
 {
 	struct rig_pair_config c = { .type = QP_TYPE_UC, .sq_sig_all = true };
@@ -528,7 +529,6 @@ static void test_reset(void **state)
 	assert_int_equal(rig_post_recv(&p.e[0], 3, 0, 8), 0);
 	assert_int_equal(rig_state(&p.e[0], QP_STATE_RESET), 0);
 	rig_pump(&rig);
-	assert_int_equal(rig_poll(p.e[0].scq).wr_id, 1);
 	assert_true(rig_empty(p.e[0].scq));
 	assert_true(rig_empty(p.e[0].rcq));
 	rig_walk(&p.e[0], QP_STATE_RTS, &p.e[1], &c);

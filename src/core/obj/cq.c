@@ -170,6 +170,22 @@ void cq_push(struct cq *cq, const struct wc *wc, bool solicited)
 	fire_if_armed(cq, solicited);
 }
 
+void cq_forget_qp(struct cq *cq, uint32_t qpn)
+{
+	uint32_t head = atomic_load_explicit(&cq->head, memory_order_acquire);
+	uint32_t tail = atomic_load_explicit(&cq->tail, memory_order_relaxed);
+	uint32_t to = tail;
+
+	/* From the newest down, so that head moves up and tail stays. */
+	for (uint32_t i = tail; i != head; i--) {
+		const struct wc *wc = &cq->ring[(i - 1) & cq->mask];
+
+		if (wc->qpn != qpn)
+			cq->ring[--to & cq->mask] = *wc;
+	}
+	atomic_store_explicit(&cq->head, to, memory_order_release);
+}
+
 static void fail_users(struct hca *hca, const struct cq *cq)
 {
 	uint32_t pos = 0;

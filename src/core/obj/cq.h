@@ -44,6 +44,10 @@ struct cq {
  * loses it, raises CQ_ERR, and its QPs fail at the next cq_settle(). [E] */
 void cq_push(struct cq *cq, const struct wc *wc, bool solicited);
 
+/* Removes the completions of one QP, keeping the order of the others. No poller
+ * inside. [E] */
+void cq_forget_qp(struct cq *cq, uint32_t qpn);
+
 /* Moves the QPs of overrun CQs to the error state. Every call into the engine
  * ends with it, so that no transport meets it half-way. [E] */
 void cq_settle(struct hca *hca);

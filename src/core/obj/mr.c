@@ -111,6 +111,8 @@ int mr_rereg(struct mr *mr, uint32_t flags, struct pd *pd,
 		mr->pd = pd;
 		pd->refs++;
 	}
+	if (!(flags & MR_REREG_TRANSLATION))
+		return 0;
 	/* Any byte but the old one. */
 	byte = (uint8_t)(byte + 1 + prng_below(&hca->rng, 255));
 	mr->key = mr->index << 8 | byte;

@@ -312,8 +312,11 @@ static void enter(struct qp *qp, enum qp_state from, enum qp_state to,
 		qp->attr.sq_draining = false;
 	atomic_store_explicit(&qp->state, to, memory_order_release);
 	qp->ops->enter(qp, from, now_ns);
-	if (to == QP_STATE_RESET)
+	if (to == QP_STATE_RESET) {
 		qp_forget(qp); /* after the transport gave back what it held */
+		cq_forget_qp(qp->send_cq, qp->qpn);
+		cq_forget_qp(qp->recv_cq, qp->qpn);
+	}
 	if (to == QP_STATE_SQD)
 		qp_sqd_check(qp);
 	if (to == QP_STATE_RTS)

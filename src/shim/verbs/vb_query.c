@@ -24,7 +24,8 @@ static void device_ids(const struct vb_context *ctx, struct ibv_device_attr *a)
 	snprintf(a->fw_ver, sizeof(a->fw_ver), "%s", SOFTHCA_VERSION);
 	a->node_guid = ibv_get_device_guid(ctx->v.context.device);
 	a->sys_image_guid = a->node_guid;
-	/* vendor and part stay 0: no program has a special case for them */
+	a->vendor_id = 0xffffff; /* nobody's, as Soft-RoCE; part 0: programs
+				  * have no special case for it */
 	a->device_cap_flags =
 		IBV_DEVICE_BAD_PKEY_CNTR | IBV_DEVICE_BAD_QKEY_CNTR |
 		IBV_DEVICE_UD_AV_PORT_ENFORCE | IBV_DEVICE_PORT_ACTIVE_EVENT |
