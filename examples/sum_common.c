@@ -152,8 +152,8 @@ static int make_qp(struct sum_end *e)
 	struct ibv_qp_init_attr init = {
 		.send_cq = e->cq,
 		.recv_cq = e->cq,
-		.cap = { .max_send_wr = 2,
-			 .max_recv_wr = 2,
+		.cap = { .max_send_wr = SUM_CQ_ENTRIES / 2,
+			 .max_recv_wr = SUM_CQ_ENTRIES / 2,
 			 .max_send_sge = 1,
 			 .max_recv_sge = 1 },
 		.qp_type = IBV_QPT_RC, /* reliable, connected */
@@ -183,9 +183,13 @@ int sum_open(struct sum_end *e, const struct sum_options *opt)
 	e->channel = ibv_create_comp_channel(e->ctx);
 	if (!e->channel)
 		return fail("ibv_create_comp_channel");
-	e->cq = ibv_create_cq(e->ctx, 4, NULL, e->channel, 0);
+	e->cq = ibv_create_cq(e->ctx, SUM_CQ_ENTRIES, NULL, e->channel, 0);
 	if (!e->cq)
 		return fail("ibv_create_cq");
+	/* The first completion shall raise an event. */
+	errno = ibv_req_notify_cq(e->cq, 0);
+	if (errno)
+		return fail("ibv_req_notify_cq");
 	/* Where packet numbers start; new each time, so that a late packet of
 	 * an earlier connection is not taken for one of this. */
 	clock_gettime(CLOCK_REALTIME, &now);
@@ -334,31 +338,40 @@ int sum_post_send(struct sum_end *e, void *at, uint32_t len)
 
 /* ---- completions ---- */
 
-/* Takes one completion if there is one: 1, 0, or -1. */
-static int poll_one(struct sum_end *e, struct ibv_wc *ret_wc)
-{
-	int n = ibv_poll_cq(e->cq, 1, ret_wc);
-
-	if (n < 0)
-		return fail("ibv_poll_cq");
-	if (n == 1 && ret_wc->status != IBV_WC_SUCCESS) {
-		fprintf(stderr, "work request failed: %s\n",
-			ibv_wc_status_str(ret_wc->status));
-		return -1;
-	}
-	return n;
-}
-
-/* Takes the event that made the channel readable. Every event must be
- * acknowledged, else ibv_destroy_cq() waits for ever. */
+/* Takes the event that made the channel readable, and all completions that it
+ * stands for. Every event must be acknowledged, else ibv_destroy_cq() waits for
+ * ever. The order matters: first ask for the next event, then look, so that a
+ * completion that comes in between is seen by one or the other. */
 static int take_event(struct sum_end *e)
 {
 	struct ibv_cq *cq;
 	void *context;
+	int n;
 
 	if (ibv_get_cq_event(e->channel, &cq, &context) != 0)
 		return fail("ibv_get_cq_event");
 	ibv_ack_cq_events(cq, 1);
+	errno = ibv_req_notify_cq(cq, 0);
+	if (errno)
+		return fail("ibv_req_notify_cq");
+	n = ibv_poll_cq(cq, SUM_CQ_ENTRIES - e->num_wc, e->wc + e->num_wc);
+	if (n < 0)
+		return fail("ibv_poll_cq");
+	e->num_wc += n;
+	return 0;
+}
+
+/* The oldest completion that was taken. */
+static int first_completion(struct sum_end *e, struct ibv_wc *ret_wc)
+{
+	*ret_wc = e->wc[0];
+	e->num_wc--;
+	memmove(e->wc, e->wc + 1, (size_t)e->num_wc * sizeof(e->wc[0]));
+	if (ret_wc->status != IBV_WC_SUCCESS) {
+		fprintf(stderr, "work request failed: %s\n",
+			ibv_wc_status_str(ret_wc->status));
+		return -1;
+	}
 	return 0;
 }
 
@@ -370,33 +383,25 @@ int sum_wait(struct sum_end *e, int sock, int timeout_ms, struct ibv_wc *ret_wc,
 
 	if (ret_gone)
 		*ret_gone = false;
-	for (;;) {
-		int n;
+	while (e->num_wc == 0) {
+		int n = poll(fds, 2, timeout_ms);
 
-		/* First ask for an event, then look: a completion that comes
-		 * between the two is then seen by one or the other. */
-		errno = ibv_req_notify_cq(e->cq, 0);
-		if (errno)
-			return fail("ibv_req_notify_cq");
-		n = poll_one(e, ret_wc);
-		if (n != 0)
-			return n < 0 ? -1 : 0;
-		n = poll(fds, 2, timeout_ms);
 		if (n < 0)
 			return fail("poll");
 		if (n == 0) {
 			fprintf(stderr, "no completion in %d ms\n", timeout_ms);
 			return -1;
 		}
-		if (fds[0].revents && take_event(e) != 0)
-			return -1;
-		if (fds[1].revents && !fds[0].revents) {
-			if (ret_gone) {
-				*ret_gone = true;
-				return 0;
-			}
+		if (fds[0].revents) {
+			if (take_event(e) != 0)
+				return -1;
+		} else if (ret_gone) {
+			*ret_gone = true;
+			return 0;
+		} else {
 			fprintf(stderr, "the peer has gone away\n");
 			return -1;
 		}
 	}
+	return first_completion(e, ret_wc);
 }

@@ -24,6 +24,9 @@ struct sum_reply {
 
 #define SUM_TCP_PORT "18620"
 
+/* Two sends and two receives at most are outstanding. */
+#define SUM_CQ_ENTRIES 4
+
 struct sum_options {
 	const char *device; /* NULL: the first with an active port */
 	int gid_index;	    /* -1: sum_open() finds a usable one */
@@ -48,6 +51,10 @@ struct sum_end {
 	union ibv_gid gid;
 	enum ibv_mtu mtu;
 	uint32_t psn; /* of our first packet */
+
+	/* Completions that were taken off the CQ and not yet looked at. */
+	struct ibv_wc wc[SUM_CQ_ENTRIES];
+	int num_wc;
 
 	/* The registered memory: the only bytes that the NIC reads or writes
 	 * for us. The client sends the request and receives the reply, the

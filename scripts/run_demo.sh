@@ -101,8 +101,8 @@ pair ibv_rc_pingpong "ibv_rc_pingpong -g 0 -p $port" \
 }
 
 free_port
-pair ib_write_bw "ib_write_bw -F -n 2000 -p $port" \
-	"ib_write_bw -F -n 2000 -p $port HOST" && {
+pair ib_write_bw "ib_write_bw -F -n 200 -p $port" \
+	"ib_write_bw -F -n 200 -p $port HOST" && {
 	grep -A 1 '#bytes' "$out/ib_write_bw.client.log" | sed 's/^/   /'
 	facts ib_write_bw
 }
