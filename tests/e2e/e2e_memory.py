@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 """User memory is the program's: it writes while the NIC reads, polls while the
 NIC writes, and unmaps while either goes on."""
-from e2e_lib import done, expect, helper, run_pair, test
+from e2e_lib import device_with, done, expect, helper, run_pair, test
 
 STOCK = ["--rcvbuf", "stock"]
 
@@ -21,7 +21,9 @@ def last_byte():
     """100,000 writes of 64 KiB; the target polls the last byte only and then
     finds all others there."""
     rounds, size = 100000, 65536
-    pair = run_pair([helper("last_byte"), "-n", rounds, "-s", size],
+    device, gid = device_with("::ffff:127.0.0.1")  # the largest MTU
+    pair = run_pair([helper("last_byte"), "-n", rounds, "-s", size,
+                     "-d", device.name, "-g", gid],
                     opts=STOCK, limit_s=150)
     pair.no_loss()
     pair.moved("client", "server", rounds * size)

@@ -5,7 +5,8 @@ import os
 import re
 import subprocess
 
-from e2e_lib import (Skip, done, expect, need, run, run_pair, test, tmp_dir)
+from e2e_lib import (Skip, done, expect, in_own_netns, need, run, run_pair,
+                     test, tmp_dir)
 
 BUILD = os.environ.get("BUILD", "build")
 NOBODY = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups",
@@ -42,17 +43,19 @@ def no_capability():
 
 
 def pair_as_nobody(args, n_bytes):
-    os.chmod(tmp_dir(), 0o1777)
     pair = run_pair(args, prefix=as_nobody(), softhca=SOFTHCA,
                     opts=["--rcvbuf", "stock"])
     pair.no_loss()
     pair.moved("client", "server", n_bytes)
 
 
+# Port 4791 of an address belongs to one user: away from everybody else's.
+in_own_netns()
 SOFTHCA = installed_copy()
 
 
 def main():
+    os.chmod(tmp_dir(), 0o1777)
     test("no capability", no_capability)
     test("ibv_devinfo", lambda: expect(
         run(["ibv_devinfo"], prefix=as_nobody(), softhca=SOFTHCA)[0] == 0,
