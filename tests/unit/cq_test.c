@@ -60,6 +60,8 @@ static void test_capacity(void **state)
 		for (uint64_t k = 0; k < sizes[i]; k++)
 			push(cq, k);
 		assert_true(rig_no_event(host));
+		push(cq, 999); /* one too many */
+		assert_int_equal(rig_event(host).type, ASYNC_CQ_ERR);
 		for (uint64_t k = 0; k < sizes[i]; k++)
 			assert_int_equal(rig_poll(cq).wr_id, k);
 		assert_int_equal(cq_poll(cq, 4, wc), 0);

@@ -231,6 +231,26 @@ static void test_too_small(void **state)
 	assert_true(rig_empty(pair.e[1].rcq));
 }
 
+/* The pad is zero, whatever the driver's buffer held. */
+static void test_pad(void **state)
+{
+	struct rig_frame f;
+
+	(void)state;
+	fill(&rig.h[0], 0, 8);
+	for (uint32_t n = 5; n <= 8; n++) {
+		memset(f.buf, 0xff, sizeof(f.buf));
+		assert_int_equal(
+			rig_post_send(&pair.e[0], to_peer(1, WR_SEND), 0, n),
+			0);
+		assert_true(rig_tx(&rig.h[0], 1, &f));
+		assert_int_equal(f.pkt.payload_bytes, n);
+		assert_int_equal(f.pkt.bth.pad, 8 - n);
+		for (uint32_t i = n; i < 8; i++)
+			assert_int_equal(f.pkt.payload[i], 0);
+	}
+}
+
 static void test_no_wqe(void **state)
 {
 	(void)state;
@@ -341,11 +361,17 @@ static void test_ah_errors(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		PAIRED(test_sizes),	PAIRED(test_grh_v4),
-		PAIRED(test_grh_v6),	PAIRED(test_imm_solicited),
-		PAIRED(test_qkeys),	PAIRED(test_too_small),
-		PAIRED(test_no_wqe),	PAIRED(test_mtu_shrinks),
-		PAIRED(test_bad_lkey),	PAIRED(test_path_while_out),
+		PAIRED(test_sizes),
+		PAIRED(test_grh_v4),
+		PAIRED(test_grh_v6),
+		PAIRED(test_imm_solicited),
+		PAIRED(test_qkeys),
+		PAIRED(test_too_small),
+		PAIRED(test_pad),
+		PAIRED(test_no_wqe),
+		PAIRED(test_mtu_shrinks),
+		PAIRED(test_bad_lkey),
+		PAIRED(test_path_while_out),
 		PAIRED(test_ah_errors),
 	};
 
