@@ -15,6 +15,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "fabric/fault.h"
+
 enum {
 	OPT_STATS = 256,
 	OPT_CAPTURE,
@@ -23,12 +25,16 @@ enum {
 	OPT_RCVBUF,
 	OPT_UMEM,
 	OPT_SEED,
+	OPT_FAULT,
 	OPT_NO_PRELOAD,
 };
+
+#define FAULT_TEXT_MAX 2048 /* SOFTHCA_FAULT holds as much */
 
 struct run_args {
 	char **program; /* NULL-terminated */
 	const char *stats, *capture;
+	char fault[FAULT_TEXT_MAX]; /* all --fault options so far */
 	bool no_preload;
 };
 
@@ -53,6 +59,10 @@ static const struct argp_option options[] = {
 	  0 },
 	{ "seed", OPT_SEED, "NUMBER", 0,
 	  "Make PSNs, QPNs and keys the same in each run", 0 },
+	{ "fault", OPT_FAULT, "PLAN", 0,
+	  "Drop, double, delay, damage or mark packets, as drop=1%,seed=7; "
+	  "several make one plan",
+	  0 },
 	{ "no-preload", OPT_NO_PRELOAD, NULL, 0,
 	  "Do not preload the library that shows /dev/infiniband and "
 	  "/sys/class/infiniband to the program",
@@ -90,6 +100,27 @@ static void check_word(struct argp_state *state, const char *option,
 			   arg, a, b);
 }
 
+/* Puts one more rule list to the plan; a usage error when it is none. */
+static void add_fault(struct argp_state *state, struct run_args *a,
+		      const char *arg)
+{
+	static struct fault_plan plan; /* large */
+	struct fault_error err;
+	size_t used = strlen(a->fault);
+	int n;
+
+	n = snprintf(a->fault + used, sizeof(a->fault) - used, "%s%s",
+		     used ? ";" : "", arg);
+	if (n < 0 || (size_t)n >= sizeof(a->fault) - used)
+		argp_error(state, "--fault: more than %d characters",
+			   FAULT_TEXT_MAX - 1);
+	if (fault_parse(&plan, a->fault, &err))
+		argp_error(state, "--fault: '%.*s' at character %u of '%s': %s",
+			   (int)err.len, a->fault + err.at, err.at + 1,
+			   a->fault, err.why);
+	set("SOFTHCA_FAULT", a->fault);
+}
+
 static error_t parse_valued(int key, char *arg, struct argp_state *state)
 {
 	struct run_args *a = state->input;
@@ -113,6 +144,9 @@ static error_t parse_valued(int key, char *arg, struct argp_state *state)
 	case OPT_UMEM:
 		check_word(state, "umem", arg, "fixup", "kernel");
 		set("SOFTHCA_UMEM", arg);
+		return 0;
+	case OPT_FAULT:
+		add_fault(state, a, arg);
 		return 0;
 	case OPT_SEED:
 		check_number(state, "seed", arg, ULLONG_MAX);

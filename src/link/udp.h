@@ -86,6 +86,12 @@ struct udp_link_dest {
 void udp_link_tx_add(struct udp_link *l, const struct rocev2_flow *flow,
 		     const struct udp_link_dest *dest, size_t len);
 
+/* [E] The same, but n bits of the sealed frame are flipped (bit b: byte b / 8,
+ * value 1 << b % 8): a frame that was damaged on its way. */
+void udp_link_tx_add_spoilt(struct udp_link *l, const struct rocev2_flow *flow,
+			    const struct udp_link_dest *dest, size_t len,
+			    const uint32_t *bit, unsigned n);
+
 /* [E] Sends what was added. Returns frames still held: 0 normally; held frames
  * are tried again by the next flush, in order. */
 unsigned udp_link_flush(struct udp_link *l);
@@ -103,6 +109,12 @@ typedef void (*udp_link_tap_fn)(void *ctx, bool tx,
 				const struct rocev2_flow *flow,
 				const uint8_t *pkt, size_t len);
 void udp_link_set_tap(struct udp_link *l, udp_link_tap_fn fn, void *ctx);
+
+/* [E] Called for each received frame before its ICRC is looked at; may damage
+ * it (len with ICRC). NULL: none (the default). */
+typedef void (*udp_link_spoil_fn)(void *ctx, const struct rocev2_flow *flow,
+				  uint8_t *pkt, size_t len);
+void udp_link_set_spoil(struct udp_link *l, udp_link_spoil_fn fn, void *ctx);
 
 /* [E] Receives up to about max_frames frames; fn gets each whose ICRC is right
  * (len without ICRC). Returns frames given; 0: nothing there. */

@@ -166,6 +166,8 @@ struct udp_link {
 	struct udp_link_counters count;
 	udp_link_tap_fn tap;
 	void *tap_ctx;
+	udp_link_spoil_fn spoil;
+	void *spoil_ctx;
 	struct udp_tx tx;
 	struct udp_rx rx;
 };

@@ -171,14 +171,16 @@ static bool icrc_check(struct udp_link *l, struct rocev2_flow *f,
 /* ---- datagrams ---- */
 
 /* Frame `index` of its datagram. True: it was given to the callback. */
-static bool rx_frame(struct udp_link *l, struct rocev2_flow *f,
-		     const uint8_t *pkt, size_t len, unsigned index)
+static bool rx_frame(struct udp_link *l, struct rocev2_flow *f, uint8_t *pkt,
+		     size_t len, unsigned index)
 {
 	l->count.rx_frames++;
 	if (len < BTH_BYTES + ICRC_BYTES || len % 4) {
 		l->count.rx_short++;
 		return false;
 	}
+	if (l->spoil)
+		l->spoil(l->spoil_ctx, f, pkt, len);
 	if (!icrc_check(l, f, pkt, len, index))
 		return false;
 	if (l->tap)
@@ -257,7 +259,7 @@ static unsigned rx_datagram(struct udp_link *l, struct udp_rx_sock *s,
 {
 	struct msghdr *h = &l->rx.hdr[i].msg_hdr;
 	size_t len = l->rx.hdr[i].msg_len;
-	const uint8_t *p = l->rx.io[i].iov.iov_base;
+	uint8_t *p = l->rx.io[i].iov.iov_base;
 	struct rocev2_flow f = { .dst = s->local, .ttl = 64 };
 	unsigned index = 0, given = 0;
 	size_t split;

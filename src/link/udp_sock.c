@@ -168,6 +168,12 @@ void udp_link_set_tap(struct udp_link *l, udp_link_tap_fn fn, void *ctx)
 	l->tap_ctx = ctx;
 }
 
+void udp_link_set_spoil(struct udp_link *l, udp_link_spoil_fn fn, void *ctx)
+{
+	l->spoil = fn;
+	l->spoil_ctx = ctx;
+}
+
 const struct udp_link_counters *udp_link_counters(const struct udp_link *l)
 {
 	return &l->count;

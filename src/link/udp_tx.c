@@ -243,6 +243,27 @@ void udp_link_tx_add(struct udp_link *l, const struct rocev2_flow *flow,
 	tx->nframes++;
 }
 
+/* A datagram of its own: the first frame of one is never sealed again. */
+void udp_link_tx_add_spoilt(struct udp_link *l, const struct rocev2_flow *flow,
+			    const struct udp_link_dest *dest, size_t len,
+			    const uint32_t *bit, unsigned n)
+{
+	struct udp_tx *tx = &l->tx;
+	uint8_t *pkt = tx->buf + tx->used_bytes;
+	unsigned before = tx->nframes;
+
+	if (tx->nmsgs)
+		tx->msg[tx->nmsgs - 1].closed = true;
+	udp_link_tx_add(l, flow, dest, len);
+	if (tx->nframes == before) /* refused, and counted */
+		return;
+	tx->msg[tx->nmsgs - 1].closed = true;
+	for (unsigned i = 0; i < n; i++) {
+		ASSERT(bit[i] / 8 < len + ICRC_BYTES);
+		pkt[bit[i] / 8] ^= (uint8_t)(1u << bit[i] % 8);
+	}
+}
+
 /* ---- sending ---- */
 
 static uint32_t frame_bytes(const struct udp_msg *m, unsigned k)

@@ -108,30 +108,76 @@ static void rx_frame(void *ctx, const struct rocev2_flow *flow,
 	};
 
 	ENGINE_ADD(&c->d->engine, rx_bytes, len);
-	hca_rx(c->d->hca, &f, c->now_ns);
+	if (c->d->faults)
+		faults_rx(c->d->faults, c->d->hca, &f, c->now_ns);
+	else
+		hca_rx(c->d->hca, &f, c->now_ns);
 }
 
-/* Hands one built frame to the link. */
-static void tx_frame(struct rtdev *d, const struct tx_frame *f)
+/* Hands the frame in the link's room to the link. */
+static void link_add(struct rtdev *d, const struct fault_tx *t)
 {
-	const struct path *p = f->path;
-	struct rocev2_flow flow = {
-		.src = p->sgid,
-		.dst = p->dgid,
-		.sport = p->sport,
-		.tos = f->tos,
-		.ttl = p->hop_limit,
-		.flow_label = p->flow_label,
-	};
 	struct udp_link_dest dest = {
-		.ifindex = gid_scope(&p->dgid, p->netdev),
-		.peer_fd = udp_group_peer_fd(d->group, &p->dgid, f->dest_qpn),
+		.ifindex = gid_scope(&t->flow.dst, t->netdev),
+		.peer_fd =
+			udp_group_peer_fd(d->group, &t->flow.dst, t->dest_qpn),
 	};
 
-	udp_link_tx_add(d->link, &flow, &dest, f->len_bytes);
+	if (t->flips)
+		udp_link_tx_add_spoilt(d->link, &t->flow, &dest, t->len_bytes,
+				       t->bit, t->flips);
+	else
+		udp_link_tx_add(d->link, &t->flow, &dest, t->len_bytes);
 	ENGINE_COUNT(&d->engine, tx_frames);
-	ENGINE_ADD(&d->engine, tx_bytes, f->len_bytes);
+	ENGINE_ADD(&d->engine, tx_bytes, t->len_bytes);
+}
+
+/* A frame that the core has built goes to the link, or meets its fate. */
+static void tx_frame(struct rtdev *d, const struct tx_frame *f, int64_t now_ns)
+{
+	const struct path *p = f->path;
+	struct fault_tx t = {
+		.flow = { .src = p->sgid,
+			  .dst = p->dgid,
+			  .sport = p->sport,
+			  .tos = f->tos,
+			  .ttl = p->hop_limit,
+			  .flow_label = p->flow_label },
+		.netdev = p->netdev,
+		.dest_qpn = f->dest_qpn,
+		.len_bytes = f->len_bytes,
+	};
+
+	if (!d->faults || faults_tx(d->faults, &t, f->pkt, now_ns))
+		link_add(d, &t);
 	hca_tx_done(d->hca, f);
+}
+
+/* One frame, delayed or new, by way of the link's room. False: there is none,
+ * or the pool of delayed ones must empty first. */
+static bool tx_next(struct rtdev *d, uint8_t *room, int64_t now_ns)
+{
+	struct tx_frame f = { .pkt = room };
+	struct fault_tx t;
+
+	if (d->faults) {
+		if (faults_tx_next(d->faults, &t, room, now_ns)) {
+			link_add(d, &t);
+			return true;
+		}
+		if (!faults_tx_room(d->faults))
+			return false;
+	}
+	if (!hca_tx(d->hca, UINT32_MAX, &f, now_ns))
+		return false;
+	tx_frame(d, &f, now_ns);
+	return true;
+}
+
+static bool tx_pending(const struct rtdev *d, int64_t now_ns)
+{
+	return hca_tx_pending(d->hca) ||
+	       (d->faults && faults_tx_due(d->faults, now_ns));
 }
 
 /* Sends what the core has, up to the budget. */
@@ -141,24 +187,38 @@ static void round_tx(struct rtdev *d, int64_t now_ns)
 	unsigned n = 0;
 
 	e->held_frames = false;
-	while (n < ROUND_TX_FRAMES && hca_tx_pending(d->hca)) {
-		struct tx_frame f = { .pkt = udp_link_tx_room(d->link) };
+	while (n < ROUND_TX_FRAMES && tx_pending(d, now_ns)) {
+		uint8_t *room = udp_link_tx_room(d->link);
 
-		if (!f.pkt) {
+		if (!room) {
 			if (udp_link_flush(d->link)) {
 				e->held_frames = true;
 				return;
 			}
 			continue;
 		}
-		if (!hca_tx(d->hca, UINT32_MAX, &f, now_ns))
+		if (!tx_next(d, room, now_ns))
 			break;
-		tx_frame(d, &f);
 		n++;
 	}
 	e->held_frames = udp_link_flush(d->link) != 0;
-	if (n == ROUND_TX_FRAMES && hca_tx_pending(d->hca))
+	if (n == ROUND_TX_FRAMES && tx_pending(d, now_ns))
 		e->more = true;
+}
+
+void engine_drain(struct rtdev *d)
+{
+	struct fault_tx t;
+	uint8_t *room;
+
+	while (d->faults && faults_tx_due(d->faults, INT64_MAX)) {
+		room = udp_link_tx_room(d->link);
+		if (!room && udp_link_flush(d->link))
+			return;
+		if (room && faults_tx_next(d->faults, &t, room, INT64_MAX))
+			link_add(d, &t);
+	}
+	(void)udp_link_flush(d->link);
 }
 
 static void round_events(struct rtdev *d)
@@ -188,8 +248,11 @@ static bool round_rx(struct rtdev *d, int64_t now_ns)
 {
 	struct rx_ctx ctx = { d, now_ns };
 	struct engine *e = &d->engine;
-	unsigned n = udp_link_rx(d->link, ROUND_RX_FRAMES, rx_frame, &ctx);
+	unsigned n;
 
+	if (d->faults)
+		faults_rx_begin(d->faults, now_ns);
+	n = udp_link_rx(d->link, ROUND_RX_FRAMES, rx_frame, &ctx);
 	e->rx_frames += n;
 	ENGINE_ADD(e, rx_frames, n);
 	if (n >= ROUND_RX_FRAMES)
@@ -204,6 +267,8 @@ static void one_round(struct rtdev *d, bool rx, int64_t now_ns)
 	ENGINE_COUNT(e, rounds);
 	e->more = false;
 	hca_doorbells(d->hca, now_ns);
+	if (d->faults)
+		faults_rx_run(d->faults, d->hca, now_ns);
 	/* Timers only after everything that came was looked at: the answer
 	 * that a timer waits for may lie in a socket while nobody ran us. */
 	if (rx && round_rx(d, now_ns) && hca_deadline(d->hca) <= now_ns)

@@ -66,6 +66,10 @@ void engine_lock(struct rtdev *d);
 /* Serves what was marked meanwhile, then leaves. */
 void engine_unlock(struct rtdev *d);
 
+/* The device goes: sends at once what faults delay, as a network would deliver
+ * it. Nobody else is or comes inside. */
+void engine_drain(struct rtdev *d);
+
 /* CLOCK_MONOTONIC in ns: the time of everything in rt. */
 int64_t rt_now_ns(void);
 

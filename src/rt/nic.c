@@ -179,6 +179,9 @@ void nic_after_visit(struct rtdev *d, bool own, int64_t now_ns)
 	struct nic *n = &d->nic;
 	int64_t at = hca_deadline(d->hca);
 
+	if (d->faults && faults_deadline(d->faults) < at)
+		at = faults_deadline(d->faults);
+
 	if (own)
 		judge(d, now_ns);
 	if (atomic_load_explicit(&e->want_arm, memory_order_relaxed)) {

@@ -121,6 +121,8 @@ static void close_all(struct rtdev *d)
 	if (d->link)
 		udp_link_free(d->link);
 	d->link = NULL;
+	faults_free(d->faults);
+	d->faults = NULL;
 	if (d->group)
 		udp_group_leave(d->group);
 	d->group = NULL;
@@ -147,6 +149,7 @@ static void at_exit(void)
 	for (struct rtdev *d = open_devs; d; d = d->next) {
 		nic_stop(d);
 		engine_lock(d);
+		engine_drain(d);
 		capture_flush(d->capture);
 		d->capture = NULL;
 		d->dead = true; /* other threads may still post */
@@ -250,6 +253,28 @@ static int make_core(struct rtdev *d, const struct rt_config *c)
 	return d->hca ? 0 : -ENOMEM;
 }
 
+static int make_faults(struct rtdev *d, const struct rt_config *c)
+{
+	struct fault_error at;
+	uint64_t seed = c->seed;
+	int err;
+
+	if (!c->fault[0])
+		return 0;
+	if (!c->has_seed && getrandom(&seed, sizeof(seed), 0) != sizeof(seed))
+		return -EIO;
+	err = faults_new(c->fault, seed, &d->engine, &d->faults, &at);
+	if (err == -EINVAL)
+		rt_say(false, "fault plan: '%.*s' at character %u: %s",
+		       (int)at.len, c->fault + at.at, at.at + 1, at.why);
+	if (err)
+		return err;
+	udp_link_set_spoil(d->link, faults_spoil, d->faults);
+	rt_say(true, "%s: faults with seed=%llu: %s", d->id.name,
+	       (unsigned long long)faults_seed(d->faults), c->fault);
+	return 0;
+}
+
 static void destroy(struct rtdev *d)
 {
 	close_all(d);
@@ -270,6 +295,8 @@ static int build(struct rtdev *d)
 		err = make_core(d, c);
 	if (!err)
 		err = make_capture(d, c);
+	if (!err)
+		err = make_faults(d, c);
 	if (!err)
 		err = rtdev_port_init(d);
 	if (!err)
@@ -337,6 +364,7 @@ void rtdev_close(struct rtdev *d)
 	if (last && !d->dead) {
 		unlink_open(d);
 		nic_stop(d);
+		engine_drain(d);
 		stats_remove(&d->stats);
 	}
 	pthread_mutex_unlock(&open_lock);

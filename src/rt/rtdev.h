@@ -18,6 +18,7 @@
 #include "rt/capture.h"
 #include "rt/engine.h"
 #include "rt/evq.h"
+#include "rt/faults.h"
 #include "rt/nic.h"
 #include "rt/rt.h"
 #include "rt/stats.h"
@@ -34,6 +35,7 @@ struct rtdev {
 	struct udp_link *link;
 	struct udp_group *group;
 	struct capture *capture; /* or NULL */
+	struct faults *faults;	 /* or NULL */
 	struct engine engine;
 	struct nic nic;
 

@@ -39,7 +39,15 @@
 	X(rx_bytes)                                                            \
 	X(comp_events)                                                         \
 	X(async_events)                                                        \
-	X(umem_faults)	      /* of the process, not of the device */          \
+	X(fault_drop) /* frames that a fault plan hit, by what it did */       \
+	X(fault_dup)                                                           \
+	X(fault_reorder)                                                       \
+	X(fault_delay)                                                         \
+	X(fault_corrupt)                                                       \
+	X(fault_ce)                                                            \
+	X(fault_blackhole)                                                     \
+	X(fault_overrun) /* no room to keep a frame: not delayed, no copy */   \
+	X(umem_faults)	 /* of the process, not of the device */               \
 	X(umem_kernel_copies) /* likewise */                                   \
 	X(capture_lost)
 
