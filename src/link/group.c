@@ -263,7 +263,6 @@ static void group_free(struct udp_group *g)
 int udp_group_join(const struct udp_group_config *cfg,
 		   struct udp_group **ret_group)
 {
-	int64_t deadline_ns = group_now_ns() + GROUP_WAIT_NS;
 	struct udp_group *g = group_alloc(cfg);
 	int lock_fd, err;
 
@@ -271,10 +270,10 @@ int udp_group_join(const struct udp_group_config *cfg,
 		return group_fail(-ENOMEM, "out of memory");
 	err = open_fds(g);
 	if (!err)
-		err = group_lock(g, deadline_ns, &lock_fd);
+		err = group_lock(g, &lock_fd);
 	if (err)
 		goto err_free;
-	err = join_locked(g, deadline_ns);
+	err = join_locked(g, group_now_ns() + GROUP_WAIT_NS);
 	close(lock_fd);
 	if (err)
 		goto err_free;
@@ -457,14 +456,14 @@ static int bind_locked(struct udp_group *g, const struct gid *gid,
 static int bind_addr(struct udp_group *g, const struct gid *gid,
 		     uint32_t ifindex, struct group_addr **ret_addr)
 {
-	int64_t deadline_ns = group_now_ns() + GROUP_WAIT_NS;
 	int lock_fd;
-	int err = group_lock(g, deadline_ns, &lock_fd);
+	int err = group_lock(g, &lock_fd);
 
 	if (err)
 		return err;
 	udp_group_serve(g);
-	err = bind_locked(g, gid, ifindex, deadline_ns, ret_addr);
+	err = bind_locked(g, gid, ifindex, group_now_ns() + GROUP_WAIT_NS,
+			  ret_addr);
 	close(lock_fd);
 	return err;
 }

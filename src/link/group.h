@@ -36,7 +36,8 @@ struct udp_group_config {
 	void (*note)(const char *text); /* may be NULL */
 };
 
-/* Claims a slot. May sleep (bounded, 2 s). -EUSERS: no slot free; -EAGAIN: a
+/* Claims a slot. May sleep (bounded: 2 s for others that do not go on, 20 s for
+ * a crowd that does). -EUSERS: no slot free; -EAGAIN: a
  * member that must answer does not (stopped?). */
 MUST_USE int udp_group_join(const struct udp_group_config *cfg,
 			    struct udp_group **ret_group);

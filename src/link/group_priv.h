@@ -20,7 +20,8 @@
 
 #define GROUP_ADDRS_MAX 256
 #define GROUP_CONNS_MAX 32
-#define GROUP_WAIT_NS 2000000000LL
+#define GROUP_WAIT_NS 2000000000LL   /* for one that does not go on */
+#define GROUP_QUEUE_NS 20000000000LL /* for all those before us */
 
 /* One local address: its sockets in the order in which they were bound, which
  * is their index in the kernel's group. Entries are added, never removed. */
@@ -73,9 +74,9 @@ void group_serve_local(void);
 
 int64_t group_now_ns(void);
 
-/* The join lock of this user: an fd that holds it until closed. -EAGAIN after
- * the deadline. */
-MUST_USE int group_lock(struct udp_group *g, int64_t deadline_ns, int *ret_fd);
+/* The join lock of this user: an fd that holds it until closed. -EAGAIN when a
+ * holder keeps it for GROUP_WAIT_NS, or all together for GROUP_QUEUE_NS. */
+MUST_USE int group_lock(struct udp_group *g, int *ret_fd);
 /* Claims the first free slot's name and listens on it. */
 MUST_USE int group_claim(struct udp_group *g);
 /* Fills g's table from the first member that answers, if there is any; `all`:

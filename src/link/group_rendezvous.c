@@ -141,56 +141,68 @@ static int hold_name(const struct sockaddr_un *a, socklen_t len, int *ret_fd)
 	return 0;
 }
 
-/* Sleeps until the holder lets go, or a tick; answers newcomers meanwhile,
- * since the holder may be asking us. */
-static void wait_holder(struct udp_group *g, int conn, int timeout_ms)
+/* Sleeps until the holder lets go (true) or a tick; answers newcomers
+ * meanwhile, since the holder may be asking us. */
+static bool wait_holder(struct udp_group *g, int conn, int timeout_ms)
 {
 	struct pollfd p[2] = {
 		{ .fd = conn, .events = POLLIN },
 		{ .fd = g->epoll_fd, .events = POLLIN },
 	};
+	bool released = poll(p, 2, timeout_ms) > 0 && p[0].revents;
 
-	poll(p, 2, timeout_ms);
 	group_serve_local();
+	return released;
 }
 
-int group_lock(struct udp_group *g, int64_t deadline_ns, int *ret_fd)
+/* Waits a little for whoever has the lock. 1: it went on to somebody else; 0:
+ * not yet; -EACCES. *cred: who has it, when that is known. */
+static int wait_lock(struct udp_group *g, const struct sockaddr_un *a,
+		     socklen_t len, struct ucred *cred)
 {
+	int conn;
+	int err = connect_to(g, a, len, cred, &conn);
+
+	if (err == -EACCES)
+		return err;
+	if (err) /* just coming or going, or too many wait with us */
+		return wait_holder(g, -1, 1);
+	err = wait_holder(g, conn, TICK_MS);
+	close(conn);
+	return err;
+}
+
+int group_lock(struct udp_group *g, int *ret_fd)
+{
+	int64_t end_ns = group_now_ns() + GROUP_QUEUE_NS;
+	int64_t stuck_ns = group_now_ns() + GROUP_WAIT_NS;
 	struct ucred cred = { 0 };
 	struct sockaddr_un a;
 	socklen_t len = name_of(&a, g->uid, "lock");
+	int err;
 
-	for (;;) {
-		int conn = -1;
-		int err = hold_name(&a, len, ret_fd);
+	while ((err = hold_name(&a, len, ret_fd)) == -EADDRINUSE) {
+		int64_t now_ns = group_now_ns();
 
-		if (err != -EADDRINUSE)
-			return err ? group_fail(err,
-						"cannot take the join "
-						"lock: %s",
-						strerror(-err))
-				   : 0;
-		err = connect_to(g, &a, len, &cred, &conn);
-		if (err == -EACCES)
-			return group_fail(-EAGAIN,
-					  "user %u holds the name of our join "
-					  "lock (pid %d)",
-					  (unsigned)cred.uid, (int)cred.pid);
-		if (group_now_ns() >= deadline_ns) {
-			if (conn >= 0)
-				close(conn);
+		if (now_ns >= stuck_ns || now_ns >= end_ns)
 			return group_fail(-EAGAIN,
 					  "process %d holds the join lock of "
 					  "port 4791 and does not go on; is it "
 					  "stopped?",
 					  (int)cred.pid);
-		}
-		/* Without a connection the holder is just coming or going. */
-		wait_holder(g, conn,
-			    ms_left(deadline_ns, conn < 0 ? 1 : TICK_MS));
-		if (conn >= 0)
-			close(conn);
+		err = wait_lock(g, &a, len, &cred);
+		if (err < 0)
+			return group_fail(-EAGAIN,
+					  "user %u holds the name of our join "
+					  "lock (pid %d)",
+					  (unsigned)cred.uid, (int)cred.pid);
+		if (err > 0)
+			stuck_ns = group_now_ns() + GROUP_WAIT_NS;
 	}
+	if (err)
+		return group_fail(err, "cannot take the join lock: %s",
+				  strerror(-err));
+	return 0;
 }
 
 int group_claim(struct udp_group *g)
