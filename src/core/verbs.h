@@ -119,6 +119,8 @@ const struct path *qp_path(const struct qp *qp);
  * -EFAULT: unreadable inline data; -EOPNOTSUPP: an opcode that is not built. In
  * SQE and ERR the WR is accepted and flushed. */
 MUST_USE int qp_post_send(struct qp *qp, const struct send_wr *wr);
+/* [P] How many more would fit now. */
+uint32_t qp_send_room(struct qp *qp);
 /* [P] -EINVAL in RESET, with an SRQ, or too many SGEs; -ENOMEM: full. */
 MUST_USE int qp_post_recv(struct qp *qp, const struct recv_wr *wr);
 /* [P] Marks the QP for the next hca_doorbells; lock-free. Call after a batch

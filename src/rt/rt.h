@@ -146,6 +146,8 @@ enum qp_state rt_qp_state(const struct rt_qp *qp);
  * fails, end (unlocks, rings the doorbell, may drive the engine). */
 void rt_send_begin(struct rt_qp *qp);
 MUST_USE int rt_send_post(struct rt_qp *qp, const struct send_wr *wr);
+/* Between begin and end: how many more would fit. */
+uint32_t rt_send_room(struct rt_qp *qp);
 void rt_send_end(struct rt_qp *qp);
 void rt_recv_begin(struct rt_qp *qp);
 MUST_USE int rt_recv_post(struct rt_qp *qp, const struct recv_wr *wr);

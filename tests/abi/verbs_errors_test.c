@@ -233,6 +233,36 @@ static void test_rereg_mr(void **state) /* [B088] */
 	assert_int_equal(ibv_dereg_mr(mr), 0);
 }
 
+static void test_parent_domain(void **state)
+{
+	struct ibv_parent_domain_init_attr a = { .pd = pd };
+	struct ibv_td_init_attr ta = { .comp_mask = 1 };
+	struct ibv_pd *own = ibv_alloc_pd(ctx), *parent;
+	struct ibv_mr *mr;
+
+	(void)state;
+	assert_null_errno(ibv_alloc_td(ctx, &ta), EOPNOTSUPP);
+	ta.comp_mask = 0;
+	a.td = ibv_alloc_td(ctx, &ta);
+	assert_non_null(a.td);
+	a.comp_mask = 1u << 20;
+	assert_null_errno(ibv_alloc_parent_domain(ctx, &a), EOPNOTSUPP);
+	a.comp_mask = 0;
+	a.pd = NULL;
+	assert_null_errno(ibv_alloc_parent_domain(ctx, &a), EINVAL);
+	a.pd = own;
+	parent = ibv_alloc_parent_domain(ctx, &a);
+	assert_non_null(parent);
+	mr = ibv_reg_mr(parent, buf, 64, 0);
+	assert_non_null(mr);
+	assert_int_equal(ibv_dealloc_pd(own), EBUSY);
+	assert_int_equal(ibv_dealloc_td(a.td), EBUSY);
+	assert_int_equal(ibv_dereg_mr(mr), 0);
+	assert_int_equal(ibv_dealloc_pd(parent), 0);
+	assert_int_equal(ibv_dealloc_td(a.td), 0);
+	assert_int_equal(ibv_dealloc_pd(own), 0);
+}
+
 static void test_no_mw_dm_xrc(void **state)
 {
 	struct ibv_alloc_dm_attr dm = { .length = 64 };
@@ -758,6 +788,7 @@ int main(void)
 		cmocka_unit_test(test_port_is_up),
 		cmocka_unit_test(test_reg_mr),
 		cmocka_unit_test(test_rereg_mr),
+		cmocka_unit_test(test_parent_domain),
 		cmocka_unit_test(test_no_mw_dm_xrc),
 		cmocka_unit_test(test_create_cq),
 		cmocka_unit_test(test_create_cq_ex),

@@ -436,6 +436,29 @@ static void test_wr_batch_fails_whole(void **state)
 	assert_int_equal(ibv_destroy_cq(cq), 0);
 }
 
+/* Three of four places are taken by sends that wait for a receive: a batch of
+ * two is refused whole, one fits. */
+static void test_wr_batch_needs_room(void **state)
+{
+	struct ibv_cq *cq = cq_new(NULL, NULL);
+	struct ibv_qp *qp = qp_ex_new(cq);
+	struct ibv_qp_ex *ex = ibv_qp_to_qp_ex(qp);
+	int i;
+
+	(void)state;
+	for (i = 0; i < 3; i++)
+		post_send(qp, 0);
+	ibv_wr_start(ex);
+	ibv_wr_send(ex);
+	ibv_wr_send(ex);
+	assert_int_equal(ibv_wr_complete(ex), ENOMEM);
+	ibv_wr_start(ex);
+	ibv_wr_send(ex);
+	assert_int_equal(ibv_wr_complete(ex), 0);
+	assert_int_equal(ibv_destroy_qp(qp), 0);
+	assert_int_equal(ibv_destroy_cq(cq), 0);
+}
+
 static void ex_take(struct ibv_cq_ex *ex, bool *ret_sent, bool *ret_received)
 {
 	if (ibv_wc_read_opcode(ex) == IBV_WC_SEND) {
@@ -538,6 +561,7 @@ int main(void)
 		cmocka_unit_test(test_async_event),
 		cmocka_unit_test(test_wr_batch),
 		cmocka_unit_test(test_wr_batch_fails_whole),
+		cmocka_unit_test(test_wr_batch_needs_room),
 		cmocka_unit_test(test_cq_ex),
 	};
 

@@ -165,6 +165,11 @@ int qp_post_send(struct qp *qp, const struct send_wr *wr)
 	return 0;
 }
 
+uint32_t qp_send_room(struct qp *qp)
+{
+	return qp->sq.capacity - spsc_filled(&qp->sq.idx);
+}
+
 int qp_post_recv(struct qp *qp, const struct recv_wr *wr)
 {
 	if (qp->srq || qp_state(qp) == QP_STATE_RESET)

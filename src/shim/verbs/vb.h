@@ -34,6 +34,7 @@ enum vb_kind {
 	VB_AH,
 	VB_MR,
 	VB_PD,
+	VB_TD,
 	VB_CHANNEL,
 	VB_KINDS,
 };
@@ -55,10 +56,20 @@ struct vb_obj {
 	enum vb_kind kind;
 };
 
+struct vb_td {
+	struct ibv_td ibv;
+	struct vb_obj obj;
+	uint32_t children; /* parent domains */
+};
+
 struct vb_pd {
 	struct ibv_pd ibv;
 	struct vb_obj obj;
 	struct pd *rt;
+	uint32_t children; /* parent domains made of it */
+	struct vb_pd
+		*parent; /* of a parent domain: the PD that it stands for */
+	struct vb_td *td;
 };
 
 struct vb_mr {
@@ -165,6 +176,7 @@ void vb_cq_orphan(struct vb_obj *o);
 void vb_ah_orphan(struct vb_obj *o);
 void vb_mr_orphan(struct vb_obj *o);
 void vb_pd_orphan(struct vb_obj *o);
+void vb_td_orphan(struct vb_obj *o);
 void vb_channel_orphan(struct vb_obj *o);
 
 /* ---- vb_ops.c: the slots of the context ---- */
@@ -192,6 +204,13 @@ void qp_attr_from_ibv(struct qp_attr *ret, const struct ibv_qp_attr *a);
 void qp_attr_to_ibv(struct ibv_qp_attr *ret, const struct qp_attr *a);
 void qp_cap_from_ibv(struct qp_cap *ret, const struct ibv_qp_cap *c);
 void qp_cap_to_ibv(struct ibv_qp_cap *ret, const struct qp_cap *c);
+
+/* ---- vb_pd.c ---- */
+struct ibv_pd *vb_alloc_parent_domain(struct ibv_context *c,
+				      struct ibv_parent_domain_init_attr *attr);
+struct ibv_td *vb_alloc_td(struct ibv_context *c,
+			   struct ibv_td_init_attr *attr);
+int vb_dealloc_td(struct ibv_td *td);
 
 /* ---- vb_mr.c ---- */
 int vb_advise_mr(struct ibv_pd *pd, enum ibv_advise_mr_advice advice,

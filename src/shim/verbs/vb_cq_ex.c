@@ -150,15 +150,20 @@ static void ex_init(struct ibv_cq_ex *ex)
 struct ibv_cq_ex *vb_create_cq_ex(struct ibv_context *c,
 				  struct ibv_cq_init_attr_ex *attr)
 {
+	const uint32_t known =
+		IBV_CQ_INIT_ATTR_MASK_FLAGS | IBV_CQ_INIT_ATTR_MASK_PD;
 	uint32_t flags = 0;
 	struct vb_cq *cq;
 
 	if (attr->comp_mask & IBV_CQ_INIT_ATTR_MASK_FLAGS)
 		flags = attr->flags;
-	if (attr->wc_flags & ~WC_FLAGS ||
-	    attr->comp_mask & ~(uint32_t)IBV_CQ_INIT_ATTR_MASK_FLAGS ||
+	if (attr->wc_flags & ~WC_FLAGS || attr->comp_mask & ~known ||
 	    flags & ~(uint32_t)IBV_CREATE_CQ_ATTR_SINGLE_THREADED)
 		return ret_null(-EOPNOTSUPP);
+	if (attr->comp_mask & IBV_CQ_INIT_ATTR_MASK_PD &&
+	    (!attr->parent_domain || !vb_pd(attr->parent_domain)->parent ||
+	     attr->parent_domain->context != c))
+		return ret_null(-EINVAL);
 	if (attr->comp_vector > INT32_MAX)
 		return ret_null(-EINVAL);
 	cq = vb_cq_create(c, attr->cqe, attr->cq_context, attr->channel,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * vb_mr.c - protection domains and memory regions.
+ * vb_mr.c - memory regions.
  */
 #include "shim/verbs/vb.h"
 
@@ -8,47 +8,6 @@
 
 #undef ibv_reg_mr
 #undef ibv_reg_mr_iova
-
-ABI_EXPORT struct ibv_pd *ibv_alloc_pd(struct ibv_context *c)
-{
-	struct vb_context *ctx = vb_context(c);
-	struct vb_pd *pd = vb_alloc(sizeof(*pd));
-	int rc;
-
-	if (!pd)
-		return ret_null(-ENOMEM);
-	rc = rt_pd_alloc(ctx->dev, &pd->rt);
-	if (rc) {
-		free(pd);
-		return ret_null(rc);
-	}
-	pd->ibv.context = c;
-	vb_obj_add(&pd->obj, ctx, VB_PD);
-	return &pd->ibv;
-}
-
-void vb_pd_orphan(struct vb_obj *o)
-{
-	struct vb_pd *pd = CONTAINER_OF(o, struct vb_pd, obj);
-	int rc = rt_pd_dealloc(o->ctx->dev, pd->rt);
-
-	ASSERT(!rc);
-	pd->rt = NULL;
-}
-
-ABI_EXPORT int ibv_dealloc_pd(struct ibv_pd *ibv)
-{
-	struct vb_pd *pd = vb_pd(ibv);
-	int rc = pd->rt ? rt_pd_dealloc(pd->obj.ctx->dev, pd->rt) : 0;
-
-	if (rc)
-		return ret_errno(rc);
-	vb_obj_del(&pd->obj);
-	free(pd);
-	return ret_errno(0);
-}
-
-/* ---- memory regions ---- */
 
 static void mr_publish(struct vb_mr *mr)
 {
@@ -239,7 +198,7 @@ int vb_advise_mr(struct ibv_pd *pd, enum ibv_advise_mr_advice advice,
 	pthread_mutex_lock(&ctx->lock);
 	for (i = 0; i < num_sge && !rc; i++) {
 		mr = mr_by_key(ctx, sg_list[i].lkey);
-		if (!mr || mr->ibv.pd != pd)
+		if (!mr || vb_pd(mr->ibv.pd)->rt != vb_pd(pd)->rt)
 			rc = -ENOENT;
 		else
 			rc = advise_one(mr, &sg_list[i], write);

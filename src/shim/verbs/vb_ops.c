@@ -50,6 +50,9 @@ void vb_ops_init(struct verbs_context *v)
 	v->create_srq_ex = vb_create_srq_ex;
 	v->get_srq_num = vb_get_srq_num;
 	v->advise_mr = vb_advise_mr;
+	v->alloc_parent_domain = vb_alloc_parent_domain;
+	v->alloc_td = vb_alloc_td;
+	v->dealloc_td = vb_dealloc_td;
 	v->close_xrcd = no_close_xrcd;
 	v->sz = sizeof(*v);
 	v->context.abi_compat = __VERBS_ABI_IS_EXTENDED;

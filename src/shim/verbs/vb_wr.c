@@ -144,6 +144,8 @@ static int batch_post(struct vb_qp *qp)
 	int rc = 0;
 
 	rt_send_begin(qp->rt);
+	if (rt_send_room(qp->rt) < b->wr_n)
+		rc = -ENOMEM; /* all or none */
 	for (i = 0; i < b->wr_n && !rc; i++)
 		rc = rt_send_post(qp->rt, &b->wr[i]);
 	rt_send_end(qp->rt);
