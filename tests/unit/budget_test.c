@@ -102,6 +102,39 @@ static void test_order(void **state)
 	assert_int_equal(u[3].woken, 1);
 }
 
+/* Who wants little does not pass who wants much, and who was woken keeps its
+ * place when another was quicker. */
+static void test_no_passing(void **state)
+{
+	struct user a, big, small;
+	struct budget b;
+
+	(void)state;
+	budget_init(&b, 100);
+	user_init(&a);
+	user_init(&big);
+	user_init(&small);
+	assert_true(budget_take(&b, 60, &a.w));
+	assert_false(budget_take(&b, 80, &big.w));
+	assert_false(budget_take(&b, 10, &small.w));
+	assert_false(budget_take(&b, 10, &a.w));
+	budget_give(&b, 40);
+	assert_int_equal(big.woken, 1);
+	assert_int_equal(small.woken, 0);
+	assert_true(budget_take(&b, 80, &big.w));
+	assert_false(budget_take(&b, 10, &small.w));
+	budget_give(&b, 20);
+	assert_int_equal(small.woken, 1);
+	assert_int_equal(a.woken, 1);
+	assert_true(budget_take(&b, 20, &big.w)); /* quicker */
+	assert_false(budget_take(&b, 10, &small.w));
+	assert_false(budget_take(&b, 10, &a.w));
+	budget_give(&b, 10);
+	assert_int_equal(a.woken + small.woken, 3);
+	budget_give(&b, 90);
+	assert_int_equal(a.woken + small.woken, 4);
+}
+
 static void test_leave(void **state)
 {
 	struct user a, c;
@@ -162,6 +195,7 @@ int main(void)
 		cmocka_unit_test(test_larger_than_limit),
 		cmocka_unit_test(test_unbounded),
 		cmocka_unit_test(test_order),
+		cmocka_unit_test(test_no_passing),
 		cmocka_unit_test(test_leave),
 		cmocka_unit_test(test_random),
 	};

@@ -15,6 +15,7 @@ void budget_wait_init(struct budget_wait *w,
 {
 	dlist_init(&w->node);
 	w->want = 0;
+	w->turn = false;
 	w->wake = wake;
 }
 
@@ -23,14 +24,30 @@ static bool fits(uint32_t limit, uint32_t used, uint32_t n)
 	return used == 0 || (used <= limit && n <= limit - used);
 }
 
+/* Nobody came before w. */
+static bool is_next(struct budget *b, const struct budget_wait *w)
+{
+	return w->turn || dlist_empty(&b->waiters) ||
+	       dlist_first(&b->waiters) == &w->node;
+}
+
+static void wait_in_line(struct budget *b, uint32_t n, struct budget_wait *w)
+{
+	w->want = n;
+	if (dlist_linked(&w->node))
+		return;
+	if (w->turn) /* somebody was quicker: it keeps its place */
+		dlist_push_front(&b->waiters, &w->node);
+	else
+		dlist_push_back(&b->waiters, &w->node);
+}
+
 bool budget_take(struct budget *b, uint32_t n, struct budget_wait *w)
 {
 	if (b->limit == 0)
 		return true;
-	if (!fits(b->limit, b->used, n)) {
-		w->want = n;
-		if (!dlist_linked(&w->node))
-			dlist_push_back(&b->waiters, &w->node);
+	if (!is_next(b, w) || !fits(b->limit, b->used, n)) {
+		wait_in_line(b, n, w);
 		return false;
 	}
 	budget_leave(w);
@@ -59,6 +76,7 @@ void budget_give(struct budget *b, uint32_t n)
 				     ? UINT32_MAX
 				     : spoken_for + w->want;
 		dlist_remove(first);
+		w->turn = true;
 		w->wake(w);
 	}
 }

@@ -26,6 +26,7 @@ struct budget {
 struct budget_wait {
 	struct dlist node;
 	uint32_t want; /* what the refused take asked for */
+	bool turn;     /* was woken: may pass those who still wait */
 	void (*wake)(struct budget_wait *w); /* schedule the owner */
 };
 
@@ -33,7 +34,9 @@ void budget_init(struct budget *b, uint32_t limit);
 void budget_wait_init(struct budget_wait *w,
 		      void (*wake)(struct budget_wait *w));
 
-/* True: n was taken. False: w waits in line (once). */
+/* True: n was taken. False: w waits in line (once), behind those who came
+ * before, even if there were room for a small n: who wants much is not passed
+ * for ever by those who want little. */
 bool budget_take(struct budget *b, uint32_t n, struct budget_wait *w);
 
 /* Gives n back and wakes waiters, oldest first, while there is room for what
@@ -46,6 +49,7 @@ void budget_give(struct budget *b, uint32_t n);
 static inline void budget_leave(struct budget_wait *w)
 {
 	dlist_remove(&w->node);
+	w->turn = false;
 }
 
 #endif
