@@ -6,25 +6,6 @@
 
 #include "wire/rocev2.h"
 
-void wirewatch_add(struct wirewatch *w, unsigned end, uint32_t qpn,
-		   uint32_t peer_qpn)
-{
-	struct watch_qp *oldest = &w->qp[0];
-
-	/* Slots are taken in turn; a connection that old is gone. */
-	for (uint32_t i = 0; i < WATCH_QPS; i++) {
-		if (!w->qp[i].qpn) {
-			oldest = &w->qp[i];
-			break;
-		}
-		if (w->qp[i].end == end && w->qp[i].qpn == qpn)
-			oldest = &w->qp[i];
-	}
-	*oldest = (struct watch_qp){ .end = end,
-				     .qpn = qpn,
-				     .peer_qpn = peer_qpn };
-}
-
 static struct watch_qp *find(struct wirewatch *w, unsigned end, uint32_t qpn,
 			     uint32_t peer_qpn)
 {
@@ -38,6 +19,27 @@ static struct watch_qp *find(struct wirewatch *w, unsigned end, uint32_t qpn,
 	return NULL;
 }
 
+void wirewatch_add(struct wirewatch *w, unsigned end, uint32_t qpn,
+		   uint32_t peer_qpn, struct psn first)
+{
+	uint32_t i = 0;
+
+	while (i < WATCH_QPS && w->qp[i].qpn)
+		i++;
+	ASSERT(i < WATCH_QPS && !find(w, end, qpn, 0));
+	w->qp[i] = (struct watch_qp){
+		.end = end, .qpn = qpn, .peer_qpn = peer_qpn, .next = first
+	};
+}
+
+void wirewatch_remove(struct wirewatch *w, unsigned end, uint32_t qpn)
+{
+	struct watch_qp *q = find(w, end, qpn, 0);
+
+	if (q)
+		q->qpn = 0;
+}
+
 /* The rnr_timer table once more, in us * 100, so as not to trust one copy:
  * IBA table 45. */
 static const int32_t rnr_wait_10us[32] = {
@@ -46,14 +48,24 @@ static const int32_t rnr_wait_10us[32] = {
 	2048,  3072, 4096, 6144, 8192, 12288, 16384, 24576, 32768, 49152,
 };
 
-/* A NAK has reached the requester: silence from here on. */
+/* A response has reached the requester; after an RNR NAK there is silence. */
 static void see_nak(struct wirewatch *w, unsigned from, const struct pkt *p,
 		    int64_t now_ns)
 {
 	struct watch_qp *q = find(w, !from, p->bth.dest_qpn, 0);
 	uint8_t syndrome = p->ext.aeth.syndrome;
 
-	if (!q || aeth_kind(syndrome) != AETH_RNR_NAK)
+	if (!q)
+		return;
+	/* What was refused has been taken since, on another try. */
+	if (q->rnr && aeth_kind(syndrome) == AETH_ACK &&
+	    !psn_before(p->bth.psn, q->rnr_psn))
+		q->rnr = false;
+	if (aeth_kind(syndrome) != AETH_RNR_NAK)
+		return;
+	/* Two tries on their way, two NAKs: the first one counts. */
+	if (q->rnr && psn_eq(q->rnr_psn, p->bth.psn) &&
+	    now_ns < q->silent_until_ns)
 		return;
 	q->rnr = true;
 	q->rnr_psn = p->bth.psn;
@@ -76,6 +88,47 @@ static void see_request(struct wirewatch *w, unsigned from, const struct pkt *p,
 			     q->qpn, p->bth.psn.v,
 			     (uint64_t)(q->silent_until_ns - now_ns));
 	q->rnr = false;
+}
+
+/* PSNs that a request takes: a READ one for each response [IBA 9.7.3.2]. */
+static int32_t psns_of(const struct wirewatch *w, const struct pkt *p)
+{
+	uint32_t len = p->ext.reth.len_bytes;
+
+	if (!(p->info->flags & OPCODE_READ) || len <= w->mtu_bytes)
+		return 1;
+	return (int32_t)((len - 1) / w->mtu_bytes + 1);
+}
+
+/* A new request has the next PSN; any other was sent before. */
+static void see_psn(struct wirewatch *w, unsigned from, const struct pkt *p,
+		    int64_t now_ns)
+{
+	struct watch_qp *q = find(w, from, 0, p->bth.dest_qpn);
+	struct psn after = psn_add(p->bth.psn, psns_of(w, p));
+
+	if (!q)
+		return;
+	if (psn_before(q->next, p->bth.psn))
+		verdict_fail(w->verdict, now_ns,
+			     "request past the next PSN (qpn, psn, next)",
+			     q->qpn, p->bth.psn.v, q->next.v);
+	if (psn_before(q->next, after))
+		q->next = after;
+}
+
+/* No answer to what was never asked; a NAK may name the next PSN. */
+static void see_answer(struct wirewatch *w, unsigned from, const struct pkt *p,
+		       int64_t now_ns)
+{
+	struct watch_qp *q = find(w, !from, p->bth.dest_qpn, 0);
+	bool ack = !(p->info->exth & EXTH_AETH) ||
+		   aeth_kind(p->ext.aeth.syndrome) == AETH_ACK;
+
+	if (q && !psn_before(psn_add(p->bth.psn, ack ? 0 : -1), q->next))
+		verdict_fail(w->verdict, now_ns,
+			     "answer to a PSN never used (qpn, psn, next)",
+			     q->qpn, p->bth.psn.v, q->next.v);
 }
 
 static const char *judge(const struct wirewatch *w, const uint8_t *frame,
@@ -114,9 +167,17 @@ static void on_sent(void *ctx, unsigned from, const uint8_t *frame,
 			     len_bytes);
 		return;
 	}
-	if (w->rnr_strict && opcode_transport(p.bth.opcode) == TRANSPORT_RC &&
-	    (p.info->flags & OPCODE_REQUEST))
-		see_request(w, from, &p, now_ns);
+	if (w->trace)
+		w->trace(false, from, &p, now_ns);
+	if (opcode_transport(p.bth.opcode) != TRANSPORT_RC)
+		return;
+	if (p.info->flags & OPCODE_REQUEST) {
+		if (w->rnr_strict)
+			see_request(w, from, &p, now_ns);
+		see_psn(w, from, &p, now_ns);
+	} else {
+		see_answer(w, from, &p, now_ns);
+	}
 }
 
 static void on_delivered(void *ctx, unsigned from, const uint8_t *frame,
@@ -125,8 +186,11 @@ static void on_delivered(void *ctx, unsigned from, const uint8_t *frame,
 	struct wirewatch *w = ctx;
 	struct pkt p;
 
-	if (w->rnr_strict && !judge(w, frame, len_bytes, &p) &&
-	    (p.info->exth & EXTH_AETH))
+	if (judge(w, frame, len_bytes, &p)) /* broken on its way */
+		return;
+	if (w->trace)
+		w->trace(true, from, &p, now_ns);
+	if (w->rnr_strict && (p.info->exth & EXTH_AETH))
 		see_nak(w, from, &p, now_ns);
 }
 

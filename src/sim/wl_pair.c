@@ -2,7 +2,28 @@
 /*
  * wl_pair.c - connections of the workload: from creation to death.
  */
+#include <errno.h>
+
 #include "sim/wl_priv.h"
+
+/* With memory that runs out on the way: nothing may be left behind, which the
+ * balance at the end tells. */
+static void create_starved(struct wl_end *e, const struct qp_init *init)
+{
+	struct simmem *m = &e->host->sim.mem;
+	struct qp_cap cap;
+	struct qp *qp;
+	int rc;
+
+	m->fail_alloc_after = 1 + (uint32_t)prng_below(&e->host->rng, 6);
+	rc = qp_create(e->host->pd, init, &cap, &qp);
+	m->fail_alloc_after = 0;
+	if (!rc)
+		rc = qp_destroy(qp);
+	if (rc && rc != -ENOMEM)
+		wl_fail(e->pair->wl, "create without memory (end, -errno)",
+			wl_end_id(e), (uint64_t)-rc, 0);
+}
 
 static int create_qp(struct wl_end *e)
 {
@@ -21,8 +42,11 @@ static int create_qp(struct wl_end *e)
 		.user = e,
 	};
 	struct qp_cap cap;
-	int rc = qp_create(e->host->pd, &init, &cap, &e->qp);
+	int rc = 0;
 
+	if (prng_chance(&e->host->rng, 100000))
+		create_starved(e, &init);
+	rc = qp_create(e->host->pd, &init, &cap, &e->qp);
 	if (rc)
 		return rc;
 	e->qpn = qp_num(e->qp);
@@ -116,7 +140,7 @@ static int connect_end(struct wl_end *e)
 		rc = to_rts(e);
 	if (!rc)
 		wirewatch_add(&wl->watch, e->host->sim.end, e->qpn,
-			      e->peer->qpn);
+			      e->peer->qpn, psn_of(e->psn));
 	return rc;
 }
 
@@ -184,6 +208,7 @@ static void destroy_end(struct wl_end *e)
 	int rc;
 
 	simhost_drain(&e->host->sim);
+	wirewatch_remove(&e->pair->wl->watch, e->host->sim.end, e->qpn);
 	rc = qp_destroy(e->qp);
 	if (!rc && e->ah)
 		rc = ah_destroy(e->ah);

@@ -62,8 +62,10 @@ static bool error_fits(const struct wl_end *e, const struct msg *m,
 		return false;
 	if (status == m->expect)
 		return true;
+	/* Timeouts too short for the path count even while the peer answers
+	 * with RNR NAKs. */
 	if (status == WC_RETRY_EXC_ERR)
-		return !wl->clean || e->peer->failed ||
+		return !wl->clean || wl->hasty || e->peer->failed ||
 		       qp_state(e->peer->qp) == QP_STATE_ERR;
 	/* The receive was made too short, see fill_slot. */
 	return status == WC_REM_INV_REQ_ERR && wl->cfg.errors &&

@@ -10,6 +10,7 @@
 #define WL_RECV_BIT (1ull << 63)
 #define WL_SENTINEL_BIT (1ull << 62)
 #define WL_GRH 40
+#define WL_CQE 512
 #define WL_QKEY 0x11223344u
 
 static inline void wl_fail(struct wl *wl, const char *what, uint64_t a,

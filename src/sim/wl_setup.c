@@ -7,7 +7,7 @@
 
 #include "sim/wl_priv.h"
 
-#define WL_CQE 512
+#define WL_BURST 64
 #define WL_GAP 256 /* canaries between areas, at least */
 
 static uint32_t draw(struct prng *r, uint32_t lo, uint32_t hi)
@@ -24,6 +24,7 @@ static void draw_attr(struct wl *wl, struct prng *r)
 		.rnr_retry = 7,
 		.max_rd_atomic = (uint8_t)draw(r, 1, 8),
 	};
+	wl->hasty = prng_chance(r, 200000);
 	wl->attr.max_dest_rd_atomic =
 		(uint8_t)draw(r, wl->attr.max_rd_atomic, 16);
 }
@@ -35,7 +36,7 @@ static void draw_sizes(struct wl *wl, struct prng *r)
 	wl->mtu = (enum mtu_code)draw(r, MTU_256, MTU_4096);
 	mtu = mtu_bytes(wl->mtu);
 	wl->netdev_mtu = prng_chance(r, 500000) ? 9000 : mtu + 200;
-	wl->max_msg = mtu * draw(r, 1, 8);
+	wl->max_msg = mtu * draw(r, 1, prng_chance(r, 200000) ? 64 : 8);
 	if (wl->max_msg > 16384)
 		wl->max_msg = 16384;
 	if (wl->cfg.type == QP_TYPE_UD)
@@ -152,7 +153,7 @@ static void host_config(const struct wl *wl, unsigned i, struct prng *r,
 			 .node_guid = 0x0200000000000001u + i,
 			 .qpn_base = (i + 1) << 16,
 			 .qpn_bits = 16,
-			 .burst_pkts = draw(r, 1, 64) },
+			 .burst_pkts = draw(r, 1, WL_BURST) },
 		.gid = gid_from_v4(0x0a000001 + i),
 		.netdev_mtu = wl->netdev_mtu,
 		.mem_base = 0x100000ull * draw(r, 1, 1 << 20),
@@ -323,6 +324,17 @@ static int cable_setup(struct wl *wl)
 		.faults = wl->cfg.faults,
 	};
 	int rc = cable_init(&wl->cable, &wl->world, &cfg, "cable");
+	/* An answer waits while the other QPs send a burst each. */
+	int64_t bursts_ns = cfg.ns_per_kib * 5 * WL_PAIRS * WL_BURST;
+	int64_t rtt_ns = wl_cable_quiet_ns(wl) + cfg.latency_ns + bursts_ns;
+
+	/* Half of the slowest round trip: many a packet is sent again that
+	 * was not lost. */
+	for (uint8_t t = 1; wl->hasty && !rc; t++) {
+		wl->attr.timeout = t;
+		if ((INT64_C(4096) << t) >= rtt_ns / 2)
+			break;
+	}
 
 	for (uint32_t i = 0; i < wl->cfg.num_rules && !rc; i++)
 		cable_rule_add(&wl->cable, &wl->cfg.rules[i]);
@@ -337,6 +349,7 @@ int wl_setup(struct wl *wl)
 		return rc;
 	wirewatch_init(&wl->watch, &wl->verdict, &wl->cable, mtu_bytes(wl->mtu),
 		       wl->clean);
+	wl->watch.trace = wl->cfg.trace;
 	for (unsigned i = 0; i < 2 && !rc; i++)
 		rc = host_setup(wl, i);
 	for (uint32_t i = 0; i < wl->num_pairs && !rc; i++)

@@ -38,6 +38,21 @@ static bool pair_idle(const struct wl_pair *p)
 	       p->end[1].out.done == wl->cfg.msgs;
 }
 
+/* RTS to SQD and back: sends wait, nothing is lost [IBA 10.3.1.5]. */
+static void toggle_sqd(struct wl_end *e)
+{
+	struct wl *wl = e->pair->wl;
+	enum qp_state s = qp_state(e->qp);
+	struct qp_attr a = { .state = s == QP_STATE_SQD ? QP_STATE_RTS
+							: QP_STATE_SQD };
+
+	if (s != QP_STATE_RTS && s != QP_STATE_SQD)
+		return;
+	if (qp_modify(e->qp, &a, QP_ATTR_STATE, wl->world.now_ns))
+		wl_fail(wl, "RTS to SQD or back refused (end, state)",
+			wl_end_id(e), s, 0);
+}
+
 static void pair_tick(struct wl_pair *p, struct wl_host *h)
 {
 	struct wl *wl = p->wl;
@@ -56,8 +71,22 @@ static void pair_tick(struct wl_pair *p, struct wl_host *h)
 		wl_pair_end(p);
 		return;
 	}
+	if (qp_state(e->qp) == QP_STATE_SQD || prng_chance(&h->rng, 5000))
+		toggle_sqd(e);
 	wl_post_receives(e);
 	wl_post_sends(e);
+}
+
+/* Grows or shrinks a CQ amid traffic [IBA 11.2.5.3]. */
+static void resize_cq(struct wl_host *h)
+{
+	unsigned which = (unsigned)prng_below(&h->rng, 2);
+	uint32_t cqe = WL_CQE + (uint32_t)prng_below(&h->rng, WL_CQE);
+	int rc = cq_resize(h->cq[which], cqe);
+
+	if (rc || cq_cqe(h->cq[which]) < cqe)
+		wl_fail(h->wl, "CQ not resized (host, to, -errno)", h->index,
+			cqe, (uint64_t)-rc);
 }
 
 static void poll_host(struct wl_host *h)
@@ -88,6 +117,8 @@ static void on_tick(struct world_event *ev, int64_t now_ns)
 	struct wl_host *h = CONTAINER_OF(ev, struct wl_host, tick);
 
 	poll_host(h);
+	if (prng_chance(&h->rng, 3000))
+		resize_cq(h);
 	for (uint32_t i = 0; i < h->wl->num_pairs; i++)
 		if (!h->wl->verdict.what)
 			pair_tick(&h->wl->pair[i], h);

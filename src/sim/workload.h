@@ -32,6 +32,7 @@ struct wl_config {
 	struct cable_faults faults;
 	struct cable_rule rules[CABLE_RULES]; /* and faults in places */
 	uint32_t num_rules;
+	wirewatch_trace_fn *trace; /* or NULL */
 	bool errors; /* wrong keys, bounds, short receives, dead QPs (RC) */
 };
 
@@ -127,6 +128,7 @@ struct wl {
 	uint32_t max_msg, depth, sges, netdev_mtu;
 	uint32_t recv_percent; /* chance of a receive to be posted in a tick */
 	bool use_srq, v6, sig_all;
+	bool hasty;	     /* ACK timeouts shorter than the round trip */
 	struct qp_attr attr; /* timers, retries, read depths */
 	bool clean, orderly; /* no faults at all; nothing dup'd or overtaken */
 	bool finishing;	     /* all has completed; the last receives come in */

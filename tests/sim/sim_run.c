@@ -21,7 +21,7 @@
 struct options {
 	uint64_t seed, rounds;
 	uint32_t msgs;
-	bool verbose;
+	bool verbose, trace;
 	struct cable_rule rules[CABLE_RULES];
 	const char *rule_text[CABLE_RULES];
 	uint32_t num_rules;
@@ -104,6 +104,21 @@ static bool vacuous(const struct wl_config *cfg, const struct wl_stats *s)
 	       (cfg->errors && cfg->type == QP_TYPE_RC && !s->failures);
 }
 
+static void print_frame(bool delivered, unsigned from, const struct pkt *p,
+			int64_t now_ns)
+{
+	printf("%12" PRId64 " %s %u %s qpn=%#x psn=%#x%s", now_ns,
+	       delivered ? "got " : "sent", from, p->info->name,
+	       p->bth.dest_qpn, p->bth.psn.v, p->bth.ackreq ? " ackreq" : "");
+	if (p->info->exth & EXTH_RETH)
+		printf(" va=%#" PRIx64 " len=%u", p->ext.reth.va,
+		       p->ext.reth.len_bytes);
+	if (p->info->exth & EXTH_AETH)
+		printf(" syndrome=%#x msn=%u", p->ext.aeth.syndrome,
+		       p->ext.aeth.msn);
+	printf(" payload=%u\n", p->payload_bytes);
+}
+
 static int run_profile(const struct options *o, const char *name)
 {
 	static struct wl wl;
@@ -116,6 +131,7 @@ static int run_profile(const struct options *o, const char *name)
 	}
 	memcpy(cfg.rules, o->rules, sizeof(cfg.rules));
 	cfg.num_rules = o->num_rules;
+	cfg.trace = o->trace ? print_frame : NULL;
 	for (uint64_t i = 0; i < o->rounds; i++) {
 		uint64_t seed = o->seed + i;
 
@@ -198,6 +214,9 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	case 'x':
 		add_rule(o, state, arg);
 		return 0;
+	case 't':
+		o->trace = true;
+		return 0;
 	case 'v':
 		o->verbose = true;
 		return 0;
@@ -218,6 +237,7 @@ static const struct argp_option argp_options[] = {
 	{ "rounds", 'r', "N", 0, "rounds of each profile (1)", 0 },
 	{ "msgs", 'm', "N", 0, "messages of each end of each pair (60)", 0 },
 	{ "rule", 'x', "R", 0, "a fault in a place, see docs/sim.md", 0 },
+	{ "trace", 't', NULL, 0, "every frame, as sent and as delivered", 0 },
 	{ "verbose", 'v', NULL, 0, "statistics of every round", 0 },
 	{ 0 }
 };

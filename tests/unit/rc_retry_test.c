@@ -466,6 +466,32 @@ static void everything_twice(void **state)
 
 /* ---- the peer played by hand ---- */
 
+/* B001: an RNR NAK that comes when a timeout has already taken the request
+ * back, but before it went out again, makes it wait all the same. */
+static void rnr_nak_before_the_resend(void **state)
+{
+	struct rig_conf c = {
+		.no_peer = true, .retry_cnt = 3, .rnr_retry = 7, .timeout = 8
+	};
+	struct rig *r = rig_new(&c);
+
+	(void)state;
+	assert_int_equal(rig_post(r, 0, WR_SEND, 0, 0, 8, WR_SIGNALED, 1), 0);
+	rig_run(r, 10);
+	assert_int_equal(rig_count(r, 0, OP_SEND_ONLY), 1);
+	r->now_ns += 2 * (INT64_C(4096) << 8);
+	hca_advance(r->h[0].hca, r->now_ns);
+	assert_int_equal(rig_counter(r, 0, req_timeouts), 1);
+	rig_inject_aeth(r, 0, 0, aeth_syndrome(AETH_RNR_NAK, 14), 0);
+	rig_run(r, r->now_ns + 1279 * US);
+	assert_int_equal(rig_count(r, 0, OP_SEND_ONLY), 1);
+	rig_run(r, r->now_ns + 10 * US);
+	assert_int_equal(rig_count(r, 0, OP_SEND_ONLY), 2);
+	rig_inject_aeth(r, 0, 0, aeth_syndrome(AETH_ACK, 31), 1);
+	rig_expect(r, 0, true, 1, WC_SUCCESS);
+	rig_free(r);
+}
+
 static struct rig *alone(uint8_t retry, uint8_t rnr)
 {
 	struct rig_conf c = { .no_peer = true,
@@ -780,6 +806,7 @@ int main(void)
 		cmocka_unit_test(infinite_timeout),
 		cmocka_unit_test(rnr_wait_all_codes),
 		cmocka_unit_test(rnr_then_receive),
+		cmocka_unit_test(rnr_nak_before_the_resend),
 		cmocka_unit_test(rnr_infinite_and_write),
 		cmocka_unit_test(sequence_nak),
 		cmocka_unit_test(last_packet_lost),

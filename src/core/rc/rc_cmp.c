@@ -147,8 +147,11 @@ static void take_rnr_nak(struct qp *qp, const struct pkt *pkt, int64_t now_ns)
 		implied_nak(qp, now_ns);
 		return;
 	}
-	if (psn_eq(rc->req.psn, rc->cmp.una))
-		return; /* waiting already, or about to ask again */
+	/* Waiting already, or nothing was asked. What a timeout is about to
+	 * send again waits too (bug log B001). */
+	if (rc->req.state == RC_REQ_RNR_WAIT ||
+	    psn_eq(rc->req.high, rc->cmp.una))
+		return;
 	if (!rc_timer_take_rnr_retry(qp)) {
 		fail(qp, WC_RNR_RETRY_EXC_ERR, now_ns);
 		return;
