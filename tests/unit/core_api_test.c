@@ -81,6 +81,8 @@ static void poll_side(struct side *s)
 {
 	struct wc wc;
 
+	if (!s->e) /* closed */
+		return;
 	while (cq_poll(s->e->scq, 1, &wc) == 1)
 		check_send(s, &wc);
 	while (cq_poll(s->e->rcq, 1, &wc) == 1)
@@ -112,6 +114,7 @@ static void close_pair(int i)
 		assert_int_equal(ah_destroy(s->ah), 0);
 	}
 	rig_pair_close(&pair[i]);
+	side[i][0].e = side[i][1].e = NULL;
 }
 
 static void forget(struct side *s)
