@@ -35,8 +35,9 @@ struct faults {
 	struct slot slot[POOL_SLOTS];
 };
 
-int faults_new(const char *text, uint64_t seed, struct engine *e,
-	       struct faults **ret, struct fault_error *ret_err)
+int faults_new(const char *text, uint64_t seed, int64_t now_ns,
+	       struct engine *e, struct faults **ret,
+	       struct fault_error *ret_err)
 {
 	struct faults *f = malloc(sizeof(*f));
 	int err;
@@ -48,7 +49,7 @@ int faults_new(const char *text, uint64_t seed, struct engine *e,
 		free(f);
 		return err;
 	}
-	fault_start(&f->plan, seed, rt_now_ns());
+	fault_start(&f->plan, seed, now_ns);
 	f->engine = e;
 	dlist_init(&f->tx);
 	dlist_init(&f->rx);

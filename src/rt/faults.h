@@ -43,10 +43,12 @@ struct fault_tx {
 	uint32_t bit[FAULT_FLIPS]; /* see struct fault_verdict */
 };
 
-/* Not [E]. `seed` is for a plan without its own; what happens is counted in
- * *e. -EINVAL: the text is wrong, *ret_err says where; -ENOMEM. */
-MUST_USE int faults_new(const char *text, uint64_t seed, struct engine *e,
-			struct faults **ret, struct fault_error *ret_err);
+/* Not [E]. `seed` is for a plan without its own; the plan's time begins now;
+ * what happens is counted in *e. -EINVAL: the text is wrong, *ret_err says
+ * where; -ENOMEM. */
+MUST_USE int faults_new(const char *text, uint64_t seed, int64_t now_ns,
+			struct engine *e, struct faults **ret,
+			struct fault_error *ret_err);
 void faults_free(struct faults *f); /* NULL: nothing */
 /* The seed that is in use. */
 uint64_t faults_seed(const struct faults *f);

@@ -263,7 +263,8 @@ static int make_faults(struct rtdev *d, const struct rt_config *c)
 		return 0;
 	if (!c->has_seed && getrandom(&seed, sizeof(seed), 0) != sizeof(seed))
 		return -EIO;
-	err = faults_new(c->fault, seed, &d->engine, &d->faults, &at);
+	err = faults_new(c->fault, seed, rt_now_ns(), &d->engine, &d->faults,
+			 &at);
 	if (err == -EINVAL)
 		rt_say(false, "fault plan: '%.*s' at character %u: %s",
 		       (int)at.len, c->fault + at.at, at.at + 1, at.why);
