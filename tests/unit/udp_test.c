@@ -417,32 +417,33 @@ static void test_tos_ttl(void **state)
  * datagrams. False: this kernel's lo does not let us. */
 static bool lo_cuts(bool cut)
 {
-	struct {
-		struct ethtool_gstrings head;
-		char name[256][ETH_GSTRING_LEN];
-	} names = { .head = { .cmd = ETHTOOL_GSTRINGS,
-			      .string_set = ETH_SS_FEATURES } };
-	struct {
-		struct ethtool_sfeatures head;
-		struct ethtool_set_features_block block[8];
-	} set = { .head = { .cmd = ETHTOOL_SFEATURES, .size = 2 } };
-	struct ifreq r = { .ifr_name = "lo", .ifr_data = (char *)&names };
+	_Alignas(8) static uint8_t names_buf[12 + 256 * ETH_GSTRING_LEN];
+	_Alignas(8) static uint8_t set_buf[8 + 64];
+	struct ethtool_gstrings *names = (void *)names_buf;
+	struct ethtool_sfeatures *set = (void *)set_buf;
+	struct ifreq r = { .ifr_name = "lo", .ifr_data = (char *)names };
 	int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-	bool found = false;
+	bool ok = false;
 
-	if (ioctl(fd, SIOCETHTOOL, &r) == 0)
-		for (unsigned i = 0; i < names.head.len && i < 256; i++)
-			if (!strcmp(names.name[i], "tx-udp-segmentation")) {
-				set.block[i / 32].valid = 1u << i % 32;
-				set.block[i / 32].requested =
-					cut ? 0 : 1u << i % 32;
-				set.head.size = (names.head.len + 31) / 32;
-				found = true;
-			}
-	r.ifr_data = (char *)&set;
-	found = found && ioctl(fd, SIOCETHTOOL, &r) >= 0;
+	memset(set_buf, 0, sizeof(set_buf));
+	*names = (struct ethtool_gstrings){ .cmd = ETHTOOL_GSTRINGS,
+					    .string_set = ETH_SS_FEATURES };
+	if (ioctl(fd, SIOCETHTOOL, &r))
+		names->len = 0;
+	set->cmd = ETHTOOL_SFEATURES;
+	set->size = (names->len + 31) / 32;
+	for (unsigned i = 0; i < names->len && i < 256; i++)
+		if (!strcmp((char *)names->data + i * ETH_GSTRING_LEN,
+			    "tx-udp-segmentation")) {
+			set->features[i / 32].valid = 1u << i % 32;
+			set->features[i / 32].requested =
+				cut ? 0 : 1u << i % 32;
+			ok = true;
+		}
+	r.ifr_data = (char *)set;
+	ok = ok && ioctl(fd, SIOCETHTOOL, &r) >= 0;
 	close(fd);
-	return found;
+	return ok;
 }
 
 static int open_wire(void)
