@@ -361,6 +361,30 @@ static void cmd_post(struct script *s, struct line *l)
 	rig_run(r, r->now_ns, false);
 }
 
+/* A smaller (or larger) completion queue. */
+static void cmd_cq(struct script *s, struct line *l)
+{
+	const char *which = line_word(l);
+	struct rig *r = &s->rig;
+
+	if (!which || (strcmp(which, "send") && strcmp(which, "recv")))
+		line_error(l, "cq send|recv size=N");
+	must(l, "cq_resize",
+	     cq_resize(*which == 's' ? r->send_cq : r->recv_cq,
+		       (uint32_t)line_num(l, "size", 1)));
+	line_done(l);
+}
+
+static void cmd_limit(struct script *s, struct line *l)
+{
+	struct srq_attr a = { .limit = (uint32_t)line_num(l, "n", 0) };
+
+	if (!s->rig.srq)
+		line_error(l, "limit without an SRQ");
+	line_done(l);
+	must(l, "srq_modify", srq_modify(s->rig.srq, &a, SRQ_ATTR_LIMIT));
+}
+
 /* ---- what must come ---- */
 
 static void cmd_cqe(struct script *s, struct line *l)
@@ -432,14 +456,17 @@ static void cmd_state(struct script *s, struct line *l)
 static void cmd_modify(struct script *s, struct line *l)
 {
 	const char *name = line_get(l, "state");
-	struct qp_attr a = { 0 };
+	bool notify = line_flag(l, "notify");
+	struct qp_attr a = { .en_sqd_async_notify = notify };
+	uint32_t mask = QP_ATTR_STATE;
 
 	if (!name)
-		line_error(l, "modify state=NAME");
+		line_error(l, "modify state=NAME [notify]");
+	if (notify)
+		mask |= QP_ATTR_EN_SQD_ASYNC_NOTIFY;
 	a.state = (enum qp_state)line_enum(l, name, state_names);
 	line_done(l);
-	must(l, "qp_modify",
-	     qp_modify(s->rig.qp, &a, QP_ATTR_STATE, s->rig.now_ns));
+	must(l, "qp_modify", qp_modify(s->rig.qp, &a, mask, s->rig.now_ns));
 	rig_run(&s->rig, s->rig.now_ns, false);
 }
 
@@ -608,6 +635,8 @@ static const struct {
 	{ "bug", cmd_title, false, false },
 	{ "mr", cmd_mr, false, false },
 	{ "qp", cmd_qp, false, false },
+	{ "cq", cmd_cq, false, false },
+	{ "limit", cmd_limit, false, false },
 	{ "dereg", cmd_dereg, false, false },
 	{ "fill", cmd_fill, false, false },
 	{ "setword", cmd_word, false, false },
