@@ -29,7 +29,7 @@ static void start(const char *plan)
 	struct fault_error err;
 
 	engine_init(&engine);
-	assert_int_equal(faults_new(plan, 1, &engine, &faults, &err), 0);
+	assert_int_equal(faults_new(plan, 1, T0, &engine, &faults, &err), 0);
 }
 
 static void stop(void)
@@ -168,7 +168,7 @@ static void test_bad_plan(void **state)
 	struct fault_error err;
 
 	(void)state;
-	assert_int_equal(faults_new("drop=1", 1, &engine, &faults, &err),
+	assert_int_equal(faults_new("drop=1", 1, T0, &engine, &faults, &err),
 			 -EINVAL);
 	assert_int_equal(err.at, 5);
 }
