@@ -59,8 +59,7 @@ static struct qp *take_ready(struct hca *hca, uint32_t class_mask)
 	if (!m)
 		return NULL;
 	sl = (uint32_t)__builtin_ctz(from_turn ? from_turn : m);
-	if (sl != hca->turn_sl)
-		hca->turn_sl = sl;
+	hca->turn_sl = sl;
 	n = dlist_first(&hca->ready[sl]);
 	ASSERT(n);
 	qp = CONTAINER_OF(n, struct qp, sched_node);

@@ -3,12 +3,17 @@
  * uc_rsp.h - the unreliable connection's receiving side [IBA 9.8.2.2]: no
  * answers, and no repair: a message that lost a packet is dropped whole.
  *
- *            FIRST                 LAST: complete
- *   IDLE ----------> SEND, WRITE ----------------> IDLE
- *    | ^                  | gap, wrong length,
- *    | | LAST dropped     v no WQE, bad key
- *    | +--------------- DROP  (skips to the next FIRST or ONLY)
- *    +-- ONLY: complete
+ *            FIRST
+ *   IDLE ---------------> SEND, WRITE
+ *    ^ ^                     |   |
+ *    | |  LAST: complete     |   |
+ *    | +---------------------+   |
+ *    |    gap, wrong length,     |
+ *    |    no WQE, bad key        |
+ *    +---------------------------+
+ *
+ * An ONLY completes from IDLE to IDLE; MIDDLE and LAST are dropped there, up to
+ * the next FIRST or ONLY, which also ends a message that is under way.
  */
 #ifndef SOFTHCA_CORE_UC_UC_RSP_H
 #define SOFTHCA_CORE_UC_UC_RSP_H
