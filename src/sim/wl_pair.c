@@ -3,6 +3,7 @@
  * wl_pair.c - connections of the workload: from creation to death.
  */
 #include <errno.h>
+#include <string.h>
 
 #include "sim/wl_priv.h"
 
@@ -188,6 +189,33 @@ static void check_received(struct wl_end *e)
 				wl_end_id(e), i, f->msgs[i].kind);
 }
 
+void wl_revoke(struct wl_end *e)
+{
+	int rc = mr_dereg(e->target.mr);
+
+	if (rc)
+		wl_fail(e->pair->wl, "dereg refused (end, -errno)",
+			wl_end_id(e), (uint64_t)-rc, 0);
+	e->target.mr = NULL;
+	memcpy(e->revoked, e->host->sim.mem.bytes + e->target.off,
+	       e->target.len);
+}
+
+static void restore_target(struct wl_end *e)
+{
+	struct wl *wl = e->pair->wl;
+
+	if (e->target.mr || !e->target.len)
+		return;
+	if (memcmp(e->revoked, e->host->sim.mem.bytes + e->target.off,
+		   e->target.len))
+		wl_fail(wl, "memory changed after its deregistration (end)",
+			wl_end_id(e), 0, 0);
+	if (wl_area_reg(e->host, e->host->pd, &e->target))
+		wl_fail(wl, "registering again failed (end)", wl_end_id(e), 0,
+			0);
+}
+
 static void settle(struct wl_end *e)
 {
 	struct wl *wl = e->pair->wl;
@@ -245,6 +273,8 @@ void wl_pair_end(struct wl_pair *p)
 	}
 	for (unsigned i = 0; i < 2; i++)
 		settle(&p->end[i]);
+	for (unsigned i = 0; i < 2; i++)
+		restore_target(&p->end[i]);
 	for (unsigned i = 0; i < 2; i++)
 		destroy_end(&p->end[i]);
 	p->up = false;

@@ -62,6 +62,9 @@ static bool error_fits(const struct wl_end *e, const struct msg *m,
 		return false;
 	if (status == m->expect)
 		return true;
+	if (status == WC_REM_ACCESS_ERR) /* see wl_revoke */
+		return !e->peer->target.mr && !m->shared && m->len &&
+		       m->kind != WR_SEND && m->kind != WR_SEND_IMM;
 	/* Timeouts too short for the path count even while the peer answers
 	 * with RNR NAKs. */
 	if (status == WC_RETRY_EXC_ERR)

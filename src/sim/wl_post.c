@@ -81,7 +81,7 @@ static void post_one_receive(struct wl_end *e, uint32_t slot)
 		sge[i] = (struct sge){
 			.addr = area_addr(&rq->area, s->piece[i].off),
 			.len_bytes = s->piece[i].len,
-			.lkey = mr_key(rq->area.mr),
+			.lkey = rq->area.key,
 		};
 	wr.wr_id = s->wr_id;
 	wr.num_sge = s->num_pieces;
@@ -263,11 +263,11 @@ static void spoil(struct wl_end *e, struct msg *m, struct send_wr *wr,
 		wr->remote_addr = UINT64_MAX - 7;
 		break;
 	case 3:
-		wr->rkey = mr_key(e->peer->host->forbidden.mr);
+		wr->rkey = e->peer->host->forbidden.key;
 		wr->remote_addr = e->peer->host->forbidden.iova;
 		break;
 	case 4:
-		wr->rkey = mr_key(e->peer->host->alien.mr);
+		wr->rkey = e->peer->host->alien.key;
 		wr->remote_addr = e->peer->host->alien.iova;
 		break;
 	default:
@@ -288,10 +288,10 @@ static void aim(struct wl_end *e, const struct msg *m, struct send_wr *wr)
 	wr->remote_qpn = p->qpn;
 	wr->remote_qkey = WL_QKEY;
 	if (m->shared) {
-		wr->rkey = mr_key(p->host->shared.mr);
+		wr->rkey = p->host->shared.key;
 		wr->remote_addr = p->host->shared.iova;
-	} else if (p->target.mr) {
-		wr->rkey = mr_key(p->target.mr);
+	} else if (p->target.len) {
+		wr->rkey = p->target.key;
 		wr->remote_addr = area_addr(&p->target,
 					    e->out.target_off + m->target_off);
 	}
@@ -327,7 +327,7 @@ static void post(struct wl_end *e, struct msg *m, uint32_t index)
 						  m->piece[i].off
 					: area_addr(&e->local, m->piece[i].off),
 			.len_bytes = m->piece[i].len,
-			.lkey = m->is_inline ? 0 : mr_key(e->local.mr),
+			.lkey = m->is_inline ? 0 : e->local.key,
 		};
 	aim(e, m, &wr);
 	if (wl->cfg.errors && below(e, 1000) < 8)

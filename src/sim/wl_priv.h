@@ -55,7 +55,12 @@ MUST_USE int wl_setup(struct wl *wl);
 /* Destroys everything; counts what the core leaked. */
 void wl_teardown(struct wl *wl);
 
+/* (Re)registers the area's bytes under a new key. */
+MUST_USE int wl_area_reg(struct wl_host *h, struct pd *pd, struct area *a);
+
 /* wl_pair.c */
+/* Deregisters the target amid traffic: from here on none of it may change. */
+void wl_revoke(struct wl_end *e);
 MUST_USE int wl_pair_connect(struct wl_pair *p);
 /* Kills both QPs, collects what they owe, settles the model, destroys them. */
 void wl_pair_end(struct wl_pair *p);

@@ -66,11 +66,22 @@ void wl_draw(struct wl *wl)
 
 /* ---- memory ---- */
 
+int wl_area_reg(struct wl_host *h, struct pd *pd, struct area *a)
+{
+	struct mr_attr attr = { .va = h->sim.mem.base + a->off,
+				.iova = a->iova,
+				.len_bytes = a->len,
+				.access = a->access };
+	int rc = mr_reg(pd, &attr, &a->mr);
+
+	if (!rc)
+		a->key = mr_key(a->mr);
+	return rc;
+}
+
 static int area_new(struct wl_host *h, struct pd *pd, struct area *a,
 		    uint64_t len, uint32_t access)
 {
-	struct mr_attr attr;
-
 	h->brk += WL_GAP + 64 * prng_below(&h->rng, 8);
 	*a = (struct area){ .off = h->brk, .len = len };
 	h->brk = (h->brk + len + 63) & ~63ull;
@@ -81,11 +92,8 @@ static int area_new(struct wl_host *h, struct pd *pd, struct area *a,
 		a->iova = prng_u64(&h->rng) & 0xffffffffffffffc0u;
 	if (a->iova + len < a->iova)
 		a->iova = h->sim.mem.base + a->off;
-	attr = (struct mr_attr){ .va = h->sim.mem.base + a->off,
-				 .iova = a->iova,
-				 .len_bytes = len,
-				 .access = access };
-	return mr_reg(pd, &attr, &a->mr);
+	a->access = access;
+	return wl_area_reg(h, pd, a);
 }
 
 static uint64_t memory_needed(const struct wl *wl)
@@ -294,6 +302,10 @@ static int target_setup(struct wl_end *e)
 	rc = area_new(e->host, e->host->pd, &e->target, in->target_bytes,
 		      REMOTE_ALL);
 	in->target_off = e->target.off;
+	e->revoked = e->pair->wl->world.mem->alloc(e->pair->wl->world.mem->ctx,
+						   in->target_bytes, 8);
+	if (!rc && !e->revoked)
+		rc = -ENOMEM;
 	return rc;
 }
 
@@ -380,6 +392,7 @@ static void end_teardown(struct wl_end *e)
 	area_free(e->pair->wl, &e->local);
 	area_free(e->pair->wl, &e->own_rq.area);
 	area_free(e->pair->wl, &e->target);
+	mem->free(mem->ctx, e->revoked);
 	mem->free(mem->ctx, e->out.msgs);
 	mem->free(mem->ctx, e->out.cur);
 	mem->free(mem->ctx, e->out.ok);

@@ -71,6 +71,8 @@ static void pair_tick(struct wl_pair *p, struct wl_host *h)
 		wl_pair_end(p);
 		return;
 	}
+	if (wl->cfg.errors && e->target.mr && prng_chance(&h->rng, 2000))
+		wl_revoke(e);
 	if (qp_state(e->qp) == QP_STATE_SQD || prng_chance(&h->rng, 5000))
 		toggle_sqd(e);
 	wl_post_receives(e);

@@ -48,7 +48,9 @@ struct wl_pair;
 struct area { /* of a host's memory, with an MR over all of it */
 	uint64_t off, len;
 	uint64_t iova;
-	struct mr *mr;
+	uint32_t key; /* stays after the MR is gone */
+	uint32_t access;
+	struct mr *mr; /* NULL: deregistered */
 };
 
 struct rslot { /* a receive buffer */
@@ -103,6 +105,7 @@ struct wl_end {
 	struct flow out;     /* messages that this end sends */
 	struct wl_rq own_rq, *rq;
 	uint64_t recv_done; /* serial of the last receive completed + 1 */
+	uint8_t *revoked;   /* target as it was at its deregistration */
 	bool failed;	    /* an error completion or event was seen */
 	uint32_t sentinels; /* flushed so far */
 };
