@@ -28,9 +28,9 @@ sim_profiles()
 {
 	meson introspect --tests "$1" | python3 -c '
 import json, sys
-for t in json.load(sys.stdin):
-    if t["cmd"][0].endswith("/sim_run"):
-        print(t["cmd"][-1])
+cmds = [t["cmd"] for t in json.load(sys.stdin)]
+for profile in sorted({c[-1] for c in cmds if c[0].endswith("/sim_run")}):
+    print(profile)
 '
 }
 
