@@ -128,6 +128,41 @@ static void read_split(void **state)
 	}
 }
 
+/* SQD lets max_rd_atomic change while a READ is on its way; its units, which a
+ * retry must keep to, stay. */
+static void units_stay(void **state)
+{
+	struct rig_conf c = { .read_budget = 16 * charge(MTU),
+			      .max_rd_atomic = 2 };
+	struct meter m = { 0 };
+	struct rig *r = measured(&c, &m);
+	struct qp_attr a = { .state = QP_STATE_SQD, .max_rd_atomic = 4 };
+	uint32_t i, n;
+
+	(void)state;
+	rig_fill(r, 1, ROFF, 40 * MTU, 1);
+	assert_int_equal(
+		rig_post(r, 0, WR_READ, 0, ROFF, 40 * MTU, WR_SIGNALED, 1), 0);
+	rig_run(r, 10);
+	assert_int_equal(qp_modify(r->h[0].qp, &a, QP_ATTR_STATE, 10), 0);
+	assert_int_equal(qp_modify(r->h[0].qp, &a,
+				   QP_ATTR_STATE | QP_ATTR_MAX_QP_RD_ATOMIC,
+				   10),
+			 0);
+	a.state = QP_STATE_RTS;
+	assert_int_equal(qp_modify(r->h[0].qp, &a, QP_ATTR_STATE, 10), 0);
+	rig_settle(r);
+	rig_expect(r, 0, true, 1, WC_SUCCESS);
+	assert_true(rig_same(r, 0, 0, 40 * MTU, 1));
+	n = rig_count(r, 0, OP_READ_REQUEST);
+	assert_int_equal(n, 5);
+	for (i = 0; i < n; i++)
+		assert_int_equal(rig_nth_op(r, 0, OP_READ_REQUEST, i)
+					 ->pkt.ext.reth.len_bytes,
+				 8 * MTU);
+	rig_free(r);
+}
+
 /* Never more READs and atomics outstanding than max_rd_atomic; parts of a
  * split READ count each. */
 static void rd_atomic_limit(void **state)
@@ -433,6 +468,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(read_split),
+		cmocka_unit_test(units_stay),
 		cmocka_unit_test(rd_atomic_limit),
 		cmocka_unit_test(no_rd_atomic),
 		cmocka_unit_test(fence),

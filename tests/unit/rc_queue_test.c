@@ -84,6 +84,7 @@ static void acks_coalesce(void **state)
 	put(r, OP_WRITE_ONLY, 2, 0, 0);
 	put(r, OP_WRITE_ONLY, 0, 0, 0); /* a duplicate takes nothing back */
 	ANSWERS(r, { OP_ACK, 2 });
+	assert_int_equal(rig_counter(r, 0, rsp_acks), 1);
 	rig_free(r);
 }
 

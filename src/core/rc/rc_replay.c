@@ -342,6 +342,7 @@ static bool tx_tail(struct qp *qp, struct tx_frame *f)
 	build_aeth_only(qp, f, q->tail_psn,
 			ack ? rc_rsp_ack_syndrome(qp) : q->tail_syndrome,
 			rc_of(qp)->rsp.msn);
+	HCA_ADD(qp->hca, rsp_acks, ack);
 	q->tail = RC_TAIL_NONE;
 	return true;
 }
