@@ -61,6 +61,8 @@ def test(name, function, *args, **kwargs):
         text = str(e).rstrip().replace("\n", "\n# ")
         line = "not ok %d - %s\n# %s" % (len(_results) + 1, name, text)
         good = False
+        # Meson shows stderr of a program that fails.
+        print("%s\n%s" % (name, e), file=sys.stderr)
     _results.append(good)
     print(line)
     print("# %.2f s" % (time.monotonic() - begin), flush=True)
