@@ -22,7 +22,9 @@ def add_interface():
     else:
         raise Skip("the kernel makes neither dummy nor veth interfaces")
     if cmd == kinds[1]:
-        subprocess.run("ip link set shca-peer up".split(), check=True)
+        for what in ("addrgenmode none", "up"):
+            subprocess.run(["ip", "link", "set", "shca-peer"] + what.split(),
+                           check=True)
     for cmd in ("addr add %s/24 dev shca-test" % ADDRESS,
                 "-6 addr add %s/64 dev shca-test nodad" % ADDRESS6,
                 "link set shca-test up"):
