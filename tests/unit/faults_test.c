@@ -17,9 +17,7 @@
 #include "wire/pkt.h"
 
 #define LEN 32
-#define T0                                                                     \
-	1000000000 /* after the start of every plan here: after= is unused     \
-		    */
+#define T0 INT64_C(1000000000)
 
 static struct engine engine;
 static struct faults *faults;
