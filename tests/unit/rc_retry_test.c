@@ -722,6 +722,31 @@ static void timeout_counts_from_progress(void **state)
 	rig_free(r);
 }
 
+/* SQD lets the timeout change under packets in flight: from none to one, a
+ * timer runs from then on; back to none, it stops. */
+static void timeout_changes(void **state)
+{
+	struct rig_conf c = { .no_peer = true, .retry_cnt = 1, .timeout = 255 };
+	struct rig *r = rig_new(&c);
+	struct qp_attr a = { .state = QP_STATE_SQD, .timeout = 10 };
+	uint32_t mask = QP_ATTR_STATE | QP_ATTR_TIMEOUT;
+	struct qp *qp = r->h[0].qp;
+
+	(void)state;
+	assert_int_equal(rig_post(r, 0, WR_WRITE, 0, 0, 8, 0, 1), 0);
+	rig_run(r, MS);
+	assert_int_equal(qp_modify(qp, &a, QP_ATTR_STATE, MS), 0);
+	assert_int_equal(qp_modify(qp, &a, mask, MS), 0);
+	rig_run(r, 7 * MS);
+	assert_int_equal(r->logged, 2);
+	a.timeout = 0;
+	assert_int_equal(qp_modify(qp, &a, mask, r->now_ns), 0);
+	assert_int_equal(hca_deadline(r->h[0].hca), INT64_MAX);
+	rig_inject_aeth(r, 0, 0, ack(), 1);
+	assert_int_equal(rig_counter(r, 0, req_write_msgs), 1);
+	rig_free(r);
+}
+
 /* READ answers one after the other; the last of each list is wrong. */
 static void bad_read_sequences(void **state)
 {
@@ -825,6 +850,7 @@ int main(void)
 		cmocka_unit_test(late_naks_in_the_rnr_wait),
 		cmocka_unit_test(each_gap_counts),
 		cmocka_unit_test(timeout_counts_from_progress),
+		cmocka_unit_test(timeout_changes),
 		cmocka_unit_test(bad_read_sequences),
 		cmocka_unit_test(bad_responses),
 	};

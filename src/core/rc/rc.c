@@ -28,13 +28,14 @@ static void rc_init(struct qp *qp)
 	reset(qp);
 }
 
-static void enter_rts(struct qp *qp, enum qp_state old)
+static void enter_rts(struct qp *qp, enum qp_state old, int64_t now_ns)
 {
 	if (old == QP_STATE_RTR) {
 		rc_timer_reset(qp);
 		rc_cmp_start(qp);
 		rc_req_start(qp);
 	} else if (old == QP_STATE_SQD) {
+		rc_timer_changed(qp, rc_in_flight(rc_of(qp)), now_ns);
 		rc_req_resume(qp);
 	}
 }
@@ -48,7 +49,6 @@ static void enter_error(struct qp *qp)
 
 static void rc_enter(struct qp *qp, enum qp_state old, int64_t now_ns)
 {
-	(void)now_ns;
 	switch ((enum qp_state)qp->state) {
 	case QP_STATE_RESET:
 		reset(qp);
@@ -58,16 +58,37 @@ static void rc_enter(struct qp *qp, enum qp_state old, int64_t now_ns)
 		rc_rsp_start(qp);
 		break;
 	case QP_STATE_RTS:
-		enter_rts(qp, old);
+		enter_rts(qp, old, now_ns);
 		break;
 	case QP_STATE_ERR:
 		enter_error(qp);
 		break;
-	case QP_STATE_INIT:
 	case QP_STATE_SQD: /* rc_req begins no WQE that is not begun */
+		rc_timer_changed(qp, rc_in_flight(rc_of(qp)), now_ns);
+		break;
+	case QP_STATE_INIT:
 	case QP_STATE_SQE: /* not of this transport */
 		break;
 	}
+}
+
+/* The invariants of the requester, docs/rc.md. */
+static void check(struct qp *qp)
+{
+	const struct rc_qp *rc = rc_of(qp);
+	bool stopped = rc->req.state == RC_REQ_STOPPED;
+	bool waits = rc->req.state == RC_REQ_RNR_WAIT;
+	bool in_flight = !stopped && rc_in_flight(rc);
+	bool finite = rc_timer_timeout_ns(qp) != INT64_MAX;
+
+	ASSERT(psn_distance(rc->req.psn, rc->cmp.una) <=
+	       psn_distance(rc->req.high, rc->cmp.una));
+	ASSERT(timer_armed(&rc->timer.transport) == (in_flight && finite));
+	ASSERT(timer_armed(&rc->timer.rnr) == waits);
+	ASSERT(!(waits && in_flight));
+	ASSERT(in_flight ||
+	       (rc->flow.dest_used == 0 && rc->flow.read_used == 0 &&
+		rc->flow.reads_out == 0));
 }
 
 static void rc_rx(struct qp *qp, const struct rx_frame *f,
@@ -78,12 +99,16 @@ static void rc_rx(struct qp *qp, const struct rx_frame *f,
 		rc_cmp_rx(qp, pkt, now_ns);
 	else
 		rc_rsp_rx(qp, pkt, now_ns);
+	check(qp);
 }
 
 /* Responses go first: the peer's progress does not wait for ours. */
 static bool rc_tx(struct qp *qp, struct tx_frame *f, int64_t now_ns)
 {
-	return rc_replay_tx(qp, f, now_ns) || rc_req_tx(qp, f, now_ns);
+	bool sent = rc_replay_tx(qp, f, now_ns) || rc_req_tx(qp, f, now_ns);
+
+	check(qp);
+	return sent;
 }
 
 static bool rc_can_post(uint32_t opcode)

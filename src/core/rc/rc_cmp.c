@@ -72,7 +72,7 @@ static void progress(struct qp *qp, int64_t now_ns)
 	struct rc_qp *rc = rc_of(qp);
 
 	rc->cmp.went_back = false;
-	rc_timer_progress(qp, !psn_eq(rc->req.psn, rc->cmp.una), now_ns);
+	rc_timer_progress(qp, rc_in_flight(rc), now_ns);
 	if (rc->req.state == RC_REQ_RNR_WAIT)
 		rc_req_rnr_over(qp);
 	if (spsc_ready(&qp->sq.idx))
@@ -107,7 +107,7 @@ static void retry(struct qp *qp, int64_t now_ns)
 {
 	struct rc_qp *rc = rc_of(qp);
 
-	if (rc->cmp.went_back || psn_eq(rc->req.psn, rc->cmp.una))
+	if (rc->cmp.went_back || !rc_in_flight(rc))
 		return;
 	if (!rc_timer_take_retry(qp)) {
 		fail(qp, WC_RETRY_EXC_ERR, now_ns);
@@ -131,7 +131,7 @@ void rc_cmp_timeout(struct qp *qp, int64_t now_ns)
 {
 	struct rc_qp *rc = rc_of(qp);
 
-	ASSERT(!psn_eq(rc->req.psn, rc->cmp.una));
+	ASSERT(rc_in_flight(rc));
 	HCA_COUNT(qp->hca, req_timeouts);
 	rc->cmp.went_back = false;
 	retry(qp, now_ns);

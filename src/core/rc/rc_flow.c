@@ -81,7 +81,7 @@ static bool credit_lacks(const struct rc_qp *rc, const struct wqe *w)
 {
 	if (!rc->flow.limited || rc_is_rd(w) || w->opcode == WR_WRITE)
 		return false;
-	if (psn_eq(rc->req.psn, rc->cmp.una))
+	if (!rc_in_flight(rc))
 		return false;
 	return psn_before(psn_of(rc->flow.limit_ssn), psn_of(w->ssn));
 }

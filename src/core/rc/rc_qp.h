@@ -185,6 +185,12 @@ static inline bool rc_dead(const struct qp *qp)
 	       QP_STATE_ERR;
 }
 
+/* Some packet went out since the cursor last went back and is not answered. */
+static inline bool rc_in_flight(const struct rc_qp *rc)
+{
+	return !psn_eq(rc->req.psn, rc->cmp.una);
+}
+
 /* How far a is after b going up, 0 .. 2^24 - 1; a message may be 2^23 packets
  * long, too far for psn_diff. */
 static inline uint32_t psn_distance(struct psn a, struct psn b)

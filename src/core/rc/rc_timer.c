@@ -90,6 +90,14 @@ void rc_timer_progress(struct qp *qp, bool in_flight, int64_t now_ns)
 		rc_timer_stop(qp);
 }
 
+void rc_timer_changed(struct qp *qp, bool in_flight, int64_t now_ns)
+{
+	if (rc_timer_timeout_ns(qp) == INT64_MAX)
+		rc_timer_stop(qp);
+	else if (in_flight)
+		rc_timer_sent(qp, now_ns);
+}
+
 void rc_timer_stop(struct qp *qp)
 {
 	timer_cancel(&rc_of(qp)->timer.transport);

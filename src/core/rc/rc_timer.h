@@ -23,6 +23,10 @@ void rc_timer_sent(struct qp *qp, int64_t now_ns);
  * timer starts over when in_flight, else stops. */
 void rc_timer_progress(struct qp *qp, bool in_flight, int64_t now_ns);
 
+/* The timeout attribute may be another: the transport timer runs or not as it
+ * says; one that runs keeps its deadline. */
+void rc_timer_changed(struct qp *qp, bool in_flight, int64_t now_ns);
+
 /* Nothing is in flight: the transport timer stops. */
 void rc_timer_stop(struct qp *qp);
 
