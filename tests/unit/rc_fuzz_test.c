@@ -15,7 +15,7 @@
 
 #include "base/prng.h"
 
-#define LIVES 1500
+#define LIVES 1000
 #define PACKETS 200
 #define OPEN_AT 0x10000u /* what the peer may touch */
 #define OPEN_BYTES 0x4000u
