@@ -57,6 +57,8 @@ struct link_layer {
 	uint32_t (*charge_bytes)(uint32_t frame_bytes);
 	/* Writes the 40 bytes that a UD receive starts with. */
 	void (*grh_encode)(const struct rx_frame *f, uint8_t *p);
+	/* What the completion of a UD receive has as its SL. */
+	uint8_t (*ud_wc_sl)(const struct rx_frame *f);
 };
 extern const struct link_layer link_layer_rocev2;
 

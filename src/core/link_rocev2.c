@@ -59,10 +59,19 @@ static void grh_encode(const struct rx_frame *f, uint8_t *p)
 	}
 }
 
+/* A completion tells IPv4, IPv6 and RoCEv1 apart [IBA A17.4.5.1]; the interface
+ * has no field for it. ConnectX uses the SL, which RoCE has not, and UCX looks
+ * there: 8 is "UDP", and a network header of kind 1 (IPv6) or 2 (IPv4). */
+static uint8_t ud_wc_sl(const struct rx_frame *f)
+{
+	return gid_is_v4(&f->src) ? 8 | 2 : 8 | 1;
+}
+
 const struct link_layer link_layer_rocev2 = {
 	.name = "RoCEv2",
 	.needs_grh = true,
 	.overhead_bytes = overhead_bytes,
 	.charge_bytes = charge_bytes,
 	.grh_encode = grh_encode,
+	.ud_wc_sl = ud_wc_sl,
 };

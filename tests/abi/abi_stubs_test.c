@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
  * abi_stubs_test.c - the provider libraries that programs link: no hardware is
- * theirs, and each function says so in its own convention. Argument: the
- * directory of the built libraries.
+ * theirs, and each function says so in its own convention; and the libraries as
+ * programs open them by themselves. Argument: the directory of the built ones.
  */
 #include <dlfcn.h>
 #include <errno.h>
@@ -107,6 +107,60 @@ static void test_unversioned(void **state)
 		lib_open(names[i]);
 }
 
+/* As NCCL does [B197]: the library without a number, then each name with its
+ * node; the functions are called as they come. */
+static void test_ibverbs_by_dlvsym(void **state)
+{
+	static const struct {
+		const char *name, *node;
+	} names[] = {
+		{ "ibv_get_device_list", "IBVERBS_1.1" },
+		{ "ibv_free_device_list", "IBVERBS_1.1" },
+		{ "ibv_get_device_name", "IBVERBS_1.1" },
+		{ "ibv_open_device", "IBVERBS_1.1" },
+		{ "ibv_close_device", "IBVERBS_1.1" },
+		{ "ibv_get_async_event", "IBVERBS_1.1" },
+		{ "ibv_ack_async_event", "IBVERBS_1.1" },
+		{ "ibv_query_device", "IBVERBS_1.1" },
+		{ "ibv_query_port", "IBVERBS_1.1" },
+		{ "ibv_query_gid", "IBVERBS_1.1" },
+		{ "ibv_query_qp", "IBVERBS_1.1" },
+		{ "ibv_alloc_pd", "IBVERBS_1.1" },
+		{ "ibv_dealloc_pd", "IBVERBS_1.1" },
+		{ "ibv_reg_mr", "IBVERBS_1.1" },
+		{ "ibv_reg_mr_iova2", "IBVERBS_1.8" },
+		{ "ibv_reg_dmabuf_mr", "IBVERBS_1.12" },
+		{ "ibv_dereg_mr", "IBVERBS_1.1" },
+		{ "ibv_create_cq", "IBVERBS_1.1" },
+		{ "ibv_destroy_cq", "IBVERBS_1.1" },
+		{ "ibv_create_qp", "IBVERBS_1.1" },
+		{ "ibv_modify_qp", "IBVERBS_1.1" },
+		{ "ibv_destroy_qp", "IBVERBS_1.1" },
+		{ "ibv_fork_init", "IBVERBS_1.1" },
+		{ "ibv_event_type_str", "IBVERBS_1.1" },
+		{ "ibv_query_ece", "IBVERBS_1.10" },
+		{ "ibv_set_ece", "IBVERBS_1.10" },
+	};
+	void **(*list)(int *);
+	void (*release)(void **);
+	size_t i;
+	int n = -1;
+	void **l;
+
+	(void)state;
+	for (i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+		find("libibverbs.so", names[i].name, names[i].node);
+	list = (void **(*)(int *))find("libibverbs.so", names[0].name,
+				       names[0].node);
+	release = (void (*)(void **))find("libibverbs.so", names[1].name,
+					  names[1].node);
+	l = list(&n);
+	assert_non_null(l);
+	assert_true(n >= 0);
+	assert_null(l[n]);
+	release(l);
+}
+
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
@@ -114,6 +168,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(test_mlx5_two_nodes),
 		cmocka_unit_test(test_others),
 		cmocka_unit_test(test_unversioned),
+		cmocka_unit_test(test_ibverbs_by_dlvsym),
 	};
 
 	if (argc != 2)

@@ -503,6 +503,104 @@ static void test_cq_ex(void **state)
 	assert_int_equal(ibv_destroy_cq(ibv_cq_ex_to_cq(ex)), 0);
 }
 
+/* ---- datagrams: the way back to the sender ---- */
+
+static struct ibv_qp *ud_new(struct ibv_cq *cq)
+{
+	struct ibv_qp_init_attr i = {
+		.send_cq = cq,
+		.recv_cq = cq,
+		.cap = { 4, 4, 1, 1, 0 },
+		.qp_type = IBV_QPT_UD,
+	};
+	struct ibv_qp_attr a = { .qp_state = IBV_QPS_INIT,
+				 .port_num = PORT,
+				 .qkey = 0x1234 };
+	struct ibv_qp *qp = ibv_create_qp(pd, &i);
+
+	assert_non_null(qp);
+	modify(qp, &a,
+	       IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_QKEY);
+	a.qp_state = IBV_QPS_RTR;
+	modify(qp, &a, IBV_QP_STATE);
+	a.qp_state = IBV_QPS_RTS;
+	modify(qp, &a, IBV_QP_STATE | IBV_QP_SQ_PSN);
+	return qp;
+}
+
+static void send_datagram(struct ibv_qp *qp, struct ibv_ah *ah)
+{
+	struct ibv_sge s = sge_at(0, 16);
+	struct ibv_send_wr wr = { .wr_id = 1,
+				  .sg_list = &s,
+				  .num_sge = 1,
+				  .opcode = IBV_WR_SEND,
+				  .send_flags = IBV_SEND_SIGNALED };
+	struct ibv_send_wr *bad;
+
+	wr.wr.ud.ah = ah;
+	wr.wr.ud.remote_qpn = qp->qp_num;
+	wr.wr.ud.remote_qkey = 0x1234;
+	assert_int_equal(ibv_post_send(qp, &wr, &bad), 0);
+}
+
+/* Polls the send's and the receive's completion; returns the latter. */
+static struct ibv_wc datagram_received(struct ibv_cq *cq)
+{
+	struct ibv_wc wc[2];
+	int i;
+
+	for (i = 0; i < 2; i++) {
+		poll_one(cq, &wc[i]);
+		assert_int_equal(wc[i].status, IBV_WC_SUCCESS);
+	}
+	return wc[0].opcode == IBV_WC_RECV ? wc[0] : wc[1];
+}
+
+static void test_ah_from_wc(void **state)
+{
+	struct ibv_ah_attr a = { .is_global = 1, .port_num = PORT };
+	struct ibv_cq *cq = cq_new(NULL, NULL);
+	struct ibv_qp *qp = ud_new(cq);
+	struct ibv_grh *grh = (struct ibv_grh *)(void *)(mem + LEN);
+	struct ibv_ah *ah;
+	struct ibv_wc wc;
+
+	(void)state;
+	a.grh.dgid = gid;
+	a.grh.sgid_index = gid_index;
+	a.grh.hop_limit = 3;
+	a.grh.traffic_class = 0x20;
+	ah = ibv_create_ah(pd, &a);
+	assert_non_null(ah);
+	post_recv(qp);
+	send_datagram(qp, ah);
+	wc = datagram_received(cq);
+	assert_int_equal(wc.src_qp, qp->qp_num);
+	assert_true(wc.wc_flags & IBV_WC_GRH);
+	assert_int_equal(wc.byte_len, 40 + 16);
+	assert_int_equal(ibv_destroy_ah(ah), 0);
+	memset(&a, 0xaa, sizeof(a));
+	assert_int_equal(ibv_init_ah_from_wc(ctx, PORT, &wc, grh, &a), 0);
+	assert_int_equal(a.is_global, 1);
+	assert_memory_equal(&a.grh.dgid, &gid, sizeof(gid));
+	assert_int_equal(a.grh.sgid_index, gid_index);
+	assert_int_equal(a.grh.traffic_class & 0xfc, 0x20);
+	assert_int_equal(a.sl, 0);
+	assert_int_equal(a.port_num, PORT);
+	ah = ibv_create_ah_from_wc(pd, &wc, grh, PORT);
+	assert_non_null(ah);
+	post_recv(qp);
+	send_datagram(qp, ah); /* it works */
+	datagram_received(cq);
+	assert_int_equal(ibv_destroy_ah(ah), 0);
+	assert_int_equal(ibv_init_ah_from_wc(ctx, 2, &wc, grh, &a), -1);
+	memset(grh, 0, 40);
+	assert_int_equal(ibv_init_ah_from_wc(ctx, PORT, &wc, grh, &a), -1);
+	assert_int_equal(ibv_destroy_qp(qp), 0);
+	assert_int_equal(ibv_destroy_cq(cq), 0);
+}
+
 /* ---- the device: the first, or SOFTHCA_TEST_DEVICE ---- */
 
 static int find_gid(void)
@@ -563,6 +661,7 @@ int main(void)
 		cmocka_unit_test(test_wr_batch_fails_whole),
 		cmocka_unit_test(test_wr_batch_needs_room),
 		cmocka_unit_test(test_cq_ex),
+		cmocka_unit_test(test_ah_from_wc),
 	};
 
 	return cmocka_run_group_tests(tests, group_setup, group_teardown);

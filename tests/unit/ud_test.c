@@ -84,6 +84,7 @@ static void test_sizes(void **state)
 		assert_int_equal(wc.opcode, WC_RECV);
 		assert_int_equal(wc.byte_len, 40 + n);
 		assert_int_equal(wc.wc_flags, WC_GRH);
+		assert_int_equal(wc.sl, 0xa); /* IPv4, UDP */
 		assert_int_equal(wc.src_qpn, qp_num(pair.e[0].qp));
 		assert_int_equal(wc.qpn, qp_num(pair.e[1].qp));
 		assert_true(filled(&rig.h[1], 40, n));
@@ -131,6 +132,7 @@ static void test_grh_v6(void **state)
 			     .port_num = 1 };
 	struct send_wr wr = to_peer(1, WR_SEND);
 	struct ipv6 ip;
+	struct wc wc;
 
 	(void)state;
 	assert_int_equal(ah_create(pair.e[0].pd, &a, &wr.ah), 0);
@@ -138,7 +140,9 @@ static void test_grh_v6(void **state)
 	assert_int_equal(rig_post_send(&pair.e[0], wr, 0, 8), 0);
 	assert_int_equal(ah_destroy(wr.ah), 0);
 	rig_pump(&rig);
-	assert_int_equal(rig_poll(pair.e[1].rcq).byte_len, 48);
+	wc = rig_poll(pair.e[1].rcq);
+	assert_int_equal(wc.byte_len, 48);
+	assert_int_equal(wc.sl, 9); /* IPv6, UDP */
 	assert_int_equal(ipv6_decode(&ip, rig_bytes(&rig.h[1], RIG_VA), 40),
 			 40);
 	assert_memory_equal(&ip.src, &hca_gid(rig.h[0].hca, 1)->gid, 16);

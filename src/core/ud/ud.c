@@ -104,15 +104,17 @@ static enum wc_status deliver(struct qp *qp, const struct rwqe *w,
 			    pkt->payload);
 }
 
-static void complete(struct qp *qp, const struct pkt *pkt,
-		     enum wc_status status, int64_t now_ns)
+static void complete(struct qp *qp, const struct rx_frame *f,
+		     const struct pkt *pkt, enum wc_status status,
+		     int64_t now_ns)
 {
 	bool imm = pkt->info->exth & EXTH_IMMDT;
 	struct wc wc = { .status = status,
 			 .opcode = WC_RECV,
 			 .byte_len = GRH_BYTES + pkt->payload_bytes,
 			 .src_qpn = pkt->ext.deth.src_qpn,
-			 .wc_flags = WC_GRH };
+			 .wc_flags = WC_GRH,
+			 .sl = qp->hca->cfg.link_layer->ud_wc_sl(f) };
 
 	if (imm) {
 		wc.wc_flags |= WC_WITH_IMM;
@@ -149,7 +151,7 @@ static void ud_rx(struct qp *qp, const struct rx_frame *f,
 		HCA_COUNT(hca, rx_drop_len);
 		return;
 	}
-	complete(qp, pkt, deliver(qp, w, f, pkt), now_ns);
+	complete(qp, f, pkt, deliver(qp, w, f, pkt), now_ns);
 }
 
 static void ud_fini(struct qp *qp)

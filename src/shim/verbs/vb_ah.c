@@ -114,11 +114,13 @@ ABI_EXPORT int ibv_init_ah_from_wc(struct ibv_context *c, uint8_t port,
 		return ret_minus1(-EINVAL);
 	memset(ret, 0, sizeof(*ret));
 	ret->dlid = wc->slid;
-	ret->sl = wc->sl;
 	ret->src_path_bits = wc->dlid_path_bits;
 	ret->port_num = port;
-	if (!(wc->wc_flags & IBV_WC_GRH))
+	if (!(wc->wc_flags & IBV_WC_GRH)) {
+		ret->sl = wc->sl;
 		return ret_minus1(0);
+	}
+	/* With a GRH, on Ethernet, wc->sl is the kind of network header. */
 	return ret_minus1(ah_attr_from_grh(vb_context(c), grh, ret));
 }
 

@@ -20,6 +20,23 @@
 static pthread_mutex_t devices_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct dlist devices = { &devices, &devices };
 
+/* A child must not inherit the lock in somebody's hands. */
+static void devices_hold(void)
+{
+	pthread_mutex_lock(&devices_lock);
+}
+
+static void devices_release(void)
+{
+	pthread_mutex_unlock(&devices_lock);
+}
+
+__attribute__((constructor)) static void devices_init(void)
+{
+	/* Out of memory here is out of memory in the loader, too. */
+	(void)pthread_atfork(devices_hold, devices_release, devices_release);
+}
+
 void *vb_alloc(size_t size)
 {
 	return calloc(1, size);
