@@ -22,7 +22,8 @@ $(BUILD)/build.ninja:
 
 run:
 	@scripts/setup_packages.sh build run
-	@$(MAKE) --no-print-directory build
+	@$(MAKE) --no-print-directory $(BUILD)/build.ninja
+	@ninja -C $(BUILD) demo
 	@scripts/run_demo.sh $(BUILD)
 
 test:

@@ -76,6 +76,8 @@ def main():
                 add("ud", device, gid, size, "-c")
                 add("ud", device, gid, size, "-c", "-e")
             add("rc", device, gid, 1 << 20, "-m", "256")
+            add("rc", device, gid, 4096, "-c", "-N")  # ibv_wr_*
+            add("rc", device, gid, 4096, "-c", "-o")  # on-demand paging
         test("rc_pingpong -d %s without -g" % device.name, without_gid,
              device)
     done()
