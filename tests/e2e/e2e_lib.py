@@ -347,11 +347,15 @@ def device_with(gid_text):
 
 # ---- a network namespace of our own ----
 
+def inside_own_netns():
+    return os.environ.get("E2E_NETNS") == "1"
+
+
 def in_own_netns():
     """Runs the calling test file again inside a new network namespace with
     loopback up, and returns when inside: nobody else's sockets, addresses or
     processes are there. Ends the file as skipped where none can be made."""
-    if os.environ.get("E2E_NETNS") == "1":
+    if inside_own_netns():
         subprocess.run(["ip", "link", "set", "lo", "up"], check=True)
         return
     cmd = ["unshare", "-rn"] if os.getuid() else ["unshare", "-n"]
