@@ -128,10 +128,10 @@ bool rc_timer_take_rnr_retry(struct qp *qp)
 {
 	struct rc_timer *t = &rc_of(qp)->timer;
 
-	if (t->rnr_left == RNR_RETRY_INFINITE)
-		return true;
 	if (t->rnr_left == 0)
 		return false;
-	t->rnr_left--;
+	if (t->rnr_left != RNR_RETRY_INFINITE)
+		t->rnr_left--;
+	t->retries_left = qp->attr.retry_cnt;
 	return true;
 }

@@ -34,7 +34,8 @@ void rc_timer_stop(struct qp *qp);
 void rc_timer_rnr_start(struct qp *qp, int64_t ns, int64_t now_ns);
 void rc_timer_rnr_stop(struct qp *qp);
 
-/* Takes one of the retries (timeouts and NAKs; RNR NAKs). False: none left. */
+/* Takes one of the retries (timeouts and NAKs; RNR NAKs). False: none left. An
+ * RNR NAK shows that the request arrives: retry_cnt counts from there again. */
 bool rc_timer_take_retry(struct qp *qp);
 bool rc_timer_take_rnr_retry(struct qp *qp);
 
