@@ -96,11 +96,11 @@ def run(ends, direction, args, gid_option="-g", limit_s=60, opts=STOCK,
     return Outcome(host, other, {k: after[k] - before[k] for k in after})
 
 
-def probe(ends, direction, cases, **kwargs):
-    """Runs interop_probe's cases, each NAME[:LEN[:COUNT]]. The Outcome, and
+def probe(ends, direction, cases, options=(), **kwargs):
+    """Runs interop_probe's cases, each NAME[:LEN[:COUNT]]. Gives the Outcome, and
     two dicts from case to its list of lines: the requester's and the
     responder's."""
-    outcome = run(ends, direction, [helper("interop_probe")],
+    outcome = run(ends, direction, [helper("interop_probe"), *options],
                   client_tail=cases, **kwargs)
     ours, theirs = by_case(outcome.output), by_case(outcome.guest_output)
     if direction == FROM_HOST:

@@ -3,12 +3,14 @@
  * interop_probe.c - a plain verbs program that runs the cases of
  * interop_cases.c between two NICs, and prints what each of them reported.
  *
- *   interop_probe [-d DEV] [-g GID] [-m MTU] -p PORT                 server
- *   interop_probe [-d DEV] [-g GID] [-m MTU] -p PORT HOST CASE...    client
+ *   interop_probe [-d DEV] [-g GID] [-m MTU] [-t TIMEOUT] -p PORT [HOST
+ * CASE...]
  *
- * CASE is NAME[:LEN[:COUNT]]. Each is a QP of its own, set up over a TCP
- * connection of its own; the client is the requester. The server ends when a
- * connection names the case "bye", which is what the client does last.
+ * With HOST it is the client. MTU and TIMEOUT are in the codes of verbs (3 is
+ * 1024 bytes, 16 is 268 ms). CASE is NAME[:LEN[:COUNT]]. Each is a QP of its
+ * own, set up over a TCP connection of its own; the client is the requester.
+ * The server ends when a connection names the case "bye", which is what the
+ * client does last.
  */
 #include <errno.h>
 #include <netdb.h>
@@ -35,7 +37,7 @@ struct request {
 
 struct options {
 	const char *device, *port, *host;
-	int gid_index, mtu;
+	int gid_index, mtu, timeout;
 };
 
 /* ---- TCP ---- */
@@ -119,6 +121,7 @@ static void run_case(const struct options *o, struct ibv_context *ctx, int sock,
 	struct side s = { .c = interop_case_find(r->name),
 			  .requester = is_requester,
 			  .gid_index = o->gid_index,
+			  .timeout = o->timeout,
 			  .ctx = ctx };
 
 	if (!s.c)
@@ -185,33 +188,43 @@ static void ask(const struct options *o, struct ibv_context *ctx,
 	close(sock);
 }
 
+static int parse_options(struct options *o, int argc, char **argv)
+{
+	int opt;
+
+	while ((opt = getopt(argc, argv, "d:g:m:p:t:")) != -1)
+		switch (opt) {
+		case 'd':
+			o->device = optarg;
+			break;
+		case 'g':
+			o->gid_index = atoi(optarg);
+			break;
+		case 'm':
+			o->mtu = atoi(optarg);
+			break;
+		case 'p':
+			o->port = optarg;
+			break;
+		case 't':
+			o->timeout = atoi(optarg);
+			break;
+		default:
+			return -1;
+		}
+	o->host = argv[optind];
+	return o->port ? 0 : -1;
+}
+
 int main(int argc, char **argv)
 {
 	struct options o = { .port = NULL };
 	struct ibv_context *ctx;
-	int opt;
 
 	setvbuf(stdout, NULL, _IOLBF, 0);
-	while ((opt = getopt(argc, argv, "d:g:m:p:")) != -1)
-		switch (opt) {
-		case 'd':
-			o.device = optarg;
-			break;
-		case 'g':
-			o.gid_index = atoi(optarg);
-			break;
-		case 'm':
-			o.mtu = atoi(optarg);
-			break;
-		case 'p':
-			o.port = optarg;
-			break;
-		default:
-			return 2;
-		}
-	PL_CHECK(o.port);
+	if (parse_options(&o, argc, argv) != 0)
+		return 2;
 	ctx = side_open(o.device);
-	o.host = argv[optind];
 	if (!o.host)
 		serve(&o, ctx);
 	for (int i = optind + 1; o.host && i < argc; i++)

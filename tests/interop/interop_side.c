@@ -193,10 +193,11 @@ static void to_rtr(struct side *s)
 static void to_rts(struct side *s)
 {
 	const struct interop_case *c = s->c;
+	int timeout = s->timeout ? s->timeout : c->timeout;
 	struct ibv_qp_attr attr = {
 		.qp_state = IBV_QPS_RTS,
 		.sq_psn = s->own.psn,
-		.timeout = c->timeout ? c->timeout : 16,
+		.timeout = (uint8_t)(timeout ? timeout : 16),
 		.retry_cnt = c->retry_cnt ? c->retry_cnt : 7,
 		.rnr_retry = c->rnr_retry,
 		.max_rd_atomic = 16,

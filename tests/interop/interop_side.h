@@ -27,6 +27,7 @@ struct side {
 	uint32_t len; /* bytes of a WR */
 	int count;
 	int gid_index;
+	int timeout; /* code; 0: the case's */
 
 	struct ibv_context *ctx; /* the caller's, opened */
 	struct ibv_pd *pd, *other_pd;
