@@ -96,10 +96,18 @@ long_sims()
 	return $bad
 }
 
+# The kernel's Soft-RoCE as the other end, everything instead of the short part.
+interop()
+{
+	INTEROP=full python3 scripts/run_tests.py "$build" --suite interop \
+		--timeout-multiplier 8
+}
+
 step "the tests of make test" python3 scripts/run_tests.py "$build"
 step "address and undefined-behaviour sanitizers" sanitized
 step "clang" with_clang
 step "fuzzing" fuzzed
 step "longer simulations" long_sims
+step "the kernel's Soft-RoCE" interop
 echo "=== $failures of $steps steps failed"
 exit $failures

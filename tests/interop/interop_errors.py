@@ -6,7 +6,7 @@ import struct
 
 import icrc_check
 from e2e_lib import expect
-from interop_lib import FROM_GUEST, FROM_HOST, probe
+from interop_lib import FROM_HOST, check_icrcs, probe
 from vm_lib import MAC
 
 OURS, RXE = "ours", "rxe"
@@ -211,14 +211,17 @@ def check_counters(outcome, direction):
             expect(n == want, "%s is %d, not %d" % (name, n, want))
 
 
-def errors(ends, direction, **kwargs):
-    """All error cases in one direction, seen from all sides."""
+def good(ends, direction, *options):
+    """Each operation of each transport in one direction; the ICRCs too."""
     with ends.guest.capture() as path:
-        outcome = check_cases(ends, direction, error_cases(direction),
-                              **kwargs)
+        check_cases(ends, direction, GOOD_CASES, options=options)
+    check_icrcs(path, 100)
+
+
+def bad(ends, direction):
+    """Each error in one direction, seen from all sides."""
+    with ends.guest.capture() as path:
+        outcome = check_cases(ends, direction, error_cases(direction))
+    check_icrcs(path, 100)
     check_naks(path, direction)
     check_counters(outcome, direction)
-    return path
-
-
-__all__ = ["FROM_GUEST", "GOOD_CASES", "check_cases", "errors"]

@@ -4,7 +4,7 @@ wire. Everything arrives, the data is right, and the repairs are counted."""
 import time
 
 from e2e_lib import expect
-from interop_lib import FROM_HOST, probe
+from interop_lib import FROM_HOST, check_work, probe
 
 MIB = 1 << 20
 # 4.096 us * 2^13 = 34 ms: lost responses cost rxe a timeout each.
@@ -24,16 +24,7 @@ def lossy(ends, direction, faults, cases, repaired=True):
     with ends.guest.netem(outward=faults, inward=faults):
         outcome, requester, responder = probe(
             ends, direction, cases, limit_s=300, options=TIMEOUT)
-    for case in cases:
-        name, _, count = (case + ":0:0").split(":")[:3]
-        lines = requester[name]
-        good = [x for x in lines if x.startswith("send ")
-                and x.endswith(" SUCCESS")]
-        expect(len(good) == int(count) and "memory good" in lines,
-               "%s: the requester reports\n  %s" % (case, "; ".join(lines)))
-        expect("memory good" in responder[name],
-               "%s: the responder reports\n  %s" % (
-                   case, "; ".join(responder[name])))
+    check_work(cases, requester, responder)
     n = repairs(outcome, direction)
     expect(n > 0 or not repaired, "no repair was counted: were there faults?")
     print("# %s %s: %s; %d repairs, %.1f s" % (

@@ -1,24 +1,11 @@
-#!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 """The kernel's Soft-RoCE as the other end, the short part: each operation, each
 error, each program in one of its forms."""
-import vm_lib
-from e2e_lib import done, test
-from interop_errors import GOOD_CASES, check_cases, errors
-from interop_lib import (DIRECTIONS, FROM_GUEST, FROM_HOST, Ends,
-                         check_icrcs)
+from e2e_lib import test
+from interop_errors import bad, good
+from interop_lib import DIRECTIONS, FROM_GUEST, FROM_HOST, Ends
 from interop_loss import MIB, lossy
 from interop_programs import perftest, pingpong
-
-
-def good(ends, direction):
-    with ends.guest.capture() as path:
-        check_cases(ends, direction, GOOD_CASES)
-    check_icrcs(path, 100)
-
-
-def bad(ends, direction):
-    check_icrcs(errors(ends, direction), 100)
 
 
 def programs(v4, v6):
@@ -42,8 +29,7 @@ def programs(v4, v6):
          "ib_atomic_bw", 200)
 
 
-def main():
-    guest = vm_lib.guest()
+def run_all(guest):
     v4, v6 = Ends(guest), Ends(guest, ipv6=True)
     for direction in DIRECTIONS:
         test("each operation " + direction, good, v4, direction)
@@ -60,7 +46,3 @@ def main():
          "ud", 4096, 200, "-e")
     test("ib_write_bw from guest, MTU 4096", perftest, v4, FROM_GUEST,
          "ib_write_bw", 200)
-    done()
-
-
-main()
