@@ -70,8 +70,6 @@ static const struct interop_case cases[] = {
 	{ "send_long", RC, SEND, .len = 3000, BAD_ALL, .recv_cut = 1 },
 	{ "send_long_one", RC, SEND, .len = 100, BAD_ALL, .recv_cut = 1 },
 	{ "fadd_unaligned", RC, FADD, BAD, .offset = 4 },
-	{ "read_depth", RC, READ, .len = 3000, .bad_at = 1, .count = 8,
-	  .rnr_retry = 7, .flags = CASE_PAST_DEPTH },
 
 	/* NAK: remote operational error */
 	{ "recv_lkey", RC, SEND, .len = 3000, BAD_ALL,

@@ -19,7 +19,6 @@ enum case_flag {
 	CASE_RECV_NO_WRITE = 1 << 5, /* its receives: memory without write */
 	CASE_SEND_BAD_LKEY = 1 << 6, /* the requester's SGE names no memory */
 	CASE_BAD_QKEY = 1 << 7,	     /* UD */
-	CASE_PAST_DEPTH = 1 << 8,    /* more READs than the responder takes */
 };
 
 #define LATE_MS 200

@@ -52,11 +52,10 @@ NO_PLACE = {
                       RXE: ("REM_OP_ERR", "LOC_QP_OP_ERR")},
 }
 
-# One side only: rxe refuses to post an unaligned atomic, takes more READs than
-# max_dest_rd_atomic, loses track when a local error comes ahead of an ACK, and
-# fails a UC QP whose receive is too short.
+# One side only: rxe refuses to post an unaligned atomic, loses track when a
+# local error comes ahead of an ACK, and fails a UC QP whose receive is short.
 ONLY_FROM_HOST = ("fadd_unaligned", "send_lkey")
-ONLY_FROM_GUEST = ("read_depth", "uc_send_long")
+ONLY_FROM_GUEST = ("uc_send_long",)
 BOTH = ("rnr_ends", "rnr_ends_at_0", "no_peer_send", "no_peer_read",
         "uc_write_rkey", "ud_qkey")
 
@@ -90,7 +89,7 @@ def expect_good(name):
 
 def expect_refused(name, responder):
     bad_at, status, event = REFUSED[name]
-    lines = ["event " + event[6:]] if responder == OURS else []
+    lines = [event] if responder == OURS else []
     if name == "write_imm_rkey":
         lines = ["recv 0 SUCCESS 3000 imm 11223344", "recv 1 WR_FLUSH_ERR",
                  "recv 2 WR_FLUSH_ERR"] + lines
@@ -106,8 +105,6 @@ def expect_no_place(name, responder):
 OTHERS = {
     "fadd_unaligned": (sends(1, "REM_INV_REQ_ERR"), ["qp ERR", "memory good"]),
     "send_lkey": (sends(1, "LOC_PROT_ERR"), received(1, 3000)),
-    "read_depth": (sends(1, "REM_INV_REQ_ERR", 8),
-                   [REQUEST, "qp ERR", "memory good"]),
     "uc_send_long": (all_sent(3), ["qp RTS", "memory good"]),
     "rnr_ends": (sends(1, "RNR_RETRY_EXC_ERR"), received(1, 3000)),
     "rnr_ends_at_0": (sends(1, "RNR_RETRY_EXC_ERR"), received(1, 3000)),

@@ -7,8 +7,9 @@ from e2e_lib import expect
 from interop_lib import FROM_HOST, check_work, probe
 
 MIB = 1 << 20
-# 4.096 us * 2^13 = 34 ms: lost responses cost rxe a timeout each.
-TIMEOUT = ("-t", 13)
+# 4.096 us * 2^15 = 134 ms: lost responses cost rxe a timeout each, and an
+# emulated machine on a busy host is slow to answer.
+TIMEOUT = ("-t", 15)
 
 
 def repairs(outcome, direction):

@@ -170,13 +170,12 @@ static struct ibv_ah_attr path_to(const struct side *s)
 
 static void to_rtr(struct side *s)
 {
-	bool small = s->c->flags & CASE_PAST_DEPTH;
 	struct ibv_qp_attr attr = {
 		.qp_state = IBV_QPS_RTR,
 		.path_mtu = s->own.mtu < s->peer.mtu ? s->own.mtu : s->peer.mtu,
 		.dest_qp_num = s->peer.qpn,
 		.rq_psn = s->peer.psn,
-		.max_dest_rd_atomic = small ? 1 : 16,
+		.max_dest_rd_atomic = 16,
 		.min_rnr_timer = 12, /* 640 us */
 		.ah_attr = path_to(s),
 	};
