@@ -120,10 +120,9 @@ static void connect_to(struct end *e, struct end *peer)
 	a.rq_psn = 5;
 	a.max_dest_rd_atomic = 4;
 	a.min_rnr_timer = 1;
-	a.ah = (struct ah_attr){ .is_global = true,
-				 .dgid = g.gid,
-				 .port_num = 1,
-				 .hop_limit = 64 };
+	a.ah = (struct ah_attr){
+		.is_global = true, .dgid = g.gid, .port_num = 1, .hop_limit = 64
+	};
 	assert_int_equal(
 		rt_qp_modify(e->qp, &a,
 			     QP_ATTR_STATE | QP_ATTR_AV | QP_ATTR_PATH_MTU |
@@ -137,13 +136,12 @@ static void connect_to(struct end *e, struct end *peer)
 	a.retry_cnt = 7;
 	a.rnr_retry = 7;
 	a.max_rd_atomic = 4;
-	assert_int_equal(rt_qp_modify(e->qp, &a,
-				      QP_ATTR_STATE | QP_ATTR_SQ_PSN |
-					      QP_ATTR_TIMEOUT |
-					      QP_ATTR_RETRY_CNT |
-					      QP_ATTR_RNR_RETRY |
-					      QP_ATTR_MAX_QP_RD_ATOMIC),
-			 0);
+	assert_int_equal(
+		rt_qp_modify(e->qp, &a,
+			     QP_ATTR_STATE | QP_ATTR_SQ_PSN | QP_ATTR_TIMEOUT |
+				     QP_ATTR_RETRY_CNT | QP_ATTR_RNR_RETRY |
+				     QP_ATTR_MAX_QP_RD_ATOMIC),
+		0);
 }
 
 static void pair_new(struct end *a, struct end *b)
@@ -204,7 +202,7 @@ static void fill(uint8_t *p, size_t n, unsigned seed)
 
 static void polled_ops(void **state)
 {
-	static const uint32_t sizes[] = { 0,	1,    63,    4096, 4097,
+	static const uint32_t sizes[] = { 0,	1,     63,     4096, 4097,
 					  8192, 65536, 100001, BUF };
 	struct end a, b;
 
@@ -306,8 +304,8 @@ static void threads(void **state)
 		pair_new(&f[i].a, &f[i].b);
 	}
 	for (int i = 0; i < N; i++)
-		assert_int_equal(
-			pthread_create(&t[i], NULL, flow_main, &f[i]), 0);
+		assert_int_equal(pthread_create(&t[i], NULL, flow_main, &f[i]),
+				 0);
 	for (int i = 0; i < N; i++) {
 		void *failed;
 
