@@ -60,6 +60,31 @@ void fault_start(struct fault_plan *p, uint64_t seed, int64_t now_ns)
 					stream(&root, d, i, a);
 }
 
+bool fault_does(const struct fault_plan *p, enum fault_action a)
+{
+	for (uint32_t i = 0; i < p->num_rules; i++)
+		if (p->rule[i].effect[a].on)
+			return true;
+	return false;
+}
+
+/* Delays add up, and a copy comes after the original's time. */
+int64_t fault_late_ns(const struct fault_plan *p)
+{
+	int64_t late_ns = 0;
+
+	for (uint32_t i = 0; i < p->num_rules; i++) {
+		const struct fault_rule *r = &p->rule[i];
+
+		if (r->count != UINT64_MAX)
+			continue;
+		late_ns += r->effect[FAULT_DUP].max_ns +
+			   r->effect[FAULT_REORDER].max_ns +
+			   r->effect[FAULT_DELAY].max_ns;
+	}
+	return late_ns;
+}
+
 /* ---- selection ---- */
 
 static bool opcode_matches(const struct fault_rule *r,

@@ -96,6 +96,12 @@ MUST_USE int fault_parse(struct fault_plan *ret, const char *text,
  * count from now_ns. */
 void fault_start(struct fault_plan *p, uint64_t seed, int64_t now_ns);
 
+/* Does some rule have this action? */
+bool fault_does(const struct fault_plan *p, enum fault_action a);
+
+/* How late a packet or a copy can come by rules without a count, in ns. */
+int64_t fault_late_ns(const struct fault_plan *p);
+
 struct fault_pkt {
 	const uint8_t *bytes; /* BTH and what follows */
 	uint32_t avail_bytes; /* that may be read: at least BTH_BYTES */

@@ -23,8 +23,11 @@ static void frame_arrive(struct world_event *e, int64_t now_ns);
 int cable_init(struct cable *c, struct world *w, const struct cable_config *cfg,
 	       const char *label)
 {
+	struct prng rng = world_rng(w, label);
+
 	*c = (struct cable){ .world = w, .cfg = *cfg };
-	c->rng = world_rng(w, label);
+	if (cfg->faults)
+		fault_start(cfg->faults, prng_u64(&rng), w->now_ns);
 	c->frames =
 		w->mem->alloc(w->mem->ctx, cfg->frames * sizeof(c->frames[0]),
 			      _Alignof(struct cable_frame));
@@ -47,12 +50,6 @@ void cable_fini(struct cable *c)
 		world_cancel(c->world, &c->frames[i].ev);
 	c->world->mem->free(c->world->mem->ctx, c->frames);
 	c->frames = c->free = NULL;
-}
-
-void cable_rule_add(struct cable *c, const struct cable_rule *rule)
-{
-	ASSERT(c->num_rules < CABLE_RULES && rule->nth > 0);
-	c->rules[c->num_rules++] = *rule;
 }
 
 static void frame_arrive(struct world_event *e, int64_t now_ns)
@@ -108,95 +105,52 @@ static void put(struct cable *c, unsigned to, const uint8_t *bytes,
 	world_at(c->world, &f->ev, at_ns);
 }
 
-/* Up to three bits: CRC-32 finds them all at these lengths. */
-static void corrupt(struct cable *c, uint8_t *p, uint32_t *len_bytes)
+/* The ECN field is the low two bits of the second byte (IPv4) or bits 5 and 4
+ * of it (IPv6). The IPv4 checksum is not kept right: nobody looks at it. */
+static void mark_ce(uint8_t *frame)
 {
-	uint32_t flips = 1 + (uint32_t)prng_below(&c->rng, 3);
-
-	c->stats.corrupted++;
-	if (prng_chance(&c->rng, 100000)) {
-		*len_bytes = (uint32_t)prng_below(&c->rng, *len_bytes);
-		return;
-	}
-	for (uint32_t i = 0; i < flips; i++) {
-		uint64_t bit = prng_below(&c->rng, *len_bytes * 8u);
-
-		p[bit / 8] ^= (uint8_t)(1u << (bit % 8));
-	}
+	frame[1] |= frame[0] >> 4 == 4 ? 0x03 : 0x30;
 }
 
-struct fate {
-	bool drop, dup, corrupt;
-	int64_t late_ns, dup_late_ns;
-};
-
-static int64_t some_delay(struct cable *c)
+static struct fault_verdict judge(struct cable *c, unsigned from,
+				  const uint8_t *frame, uint32_t len_bytes,
+				  size_t *ret_off)
 {
-	if (c->cfg.faults.reorder_ns <= 0)
-		return 0;
-	return (int64_t)prng_below(&c->rng, (uint64_t)c->cfg.faults.reorder_ns);
-}
-
-static void fate_by_rate(struct cable *c, struct fate *f)
-{
-	const struct cable_faults *x = &c->cfg.faults;
-
-	if (prng_chance(&c->rng, x->drop_ppm))
-		f->drop = true;
-	if (prng_chance(&c->rng, x->dup_ppm)) {
-		f->dup = true;
-		f->dup_late_ns = some_delay(c);
-	}
-	if (prng_chance(&c->rng, x->reorder_ppm)) {
-		f->late_ns = some_delay(c);
-		c->stats.reordered++;
-	}
-	if (prng_chance(&c->rng, x->corrupt_ppm))
-		f->corrupt = true;
-}
-
-static int frame_opcode(const uint8_t *frame, uint32_t len_bytes)
-{
+	struct fault_verdict v = { 0 };
 	struct rocev2_flow flow;
+	struct fault_pkt pkt;
 	size_t sealed, off;
 
 	off = rocev2_decode_headers(&flow, frame, len_bytes, &sealed);
-	return off && sealed > BTH_BYTES ? frame[off] : -1;
+	if (!c->cfg.faults || !off || sealed < BTH_BYTES + ICRC_BYTES)
+		return v;
+	pkt = (struct fault_pkt){ frame + off, (uint32_t)sealed,
+				  (uint32_t)sealed, flow.tos };
+	v = fault_judge(c->cfg.faults, from ? FAULT_RX : FAULT_TX, &pkt,
+			c->world->now_ns);
+	for (int a = 0; a < FAULT_ACTIONS; a++)
+		c->stats.hit[a] += v.did >> a & 1;
+	*ret_off = off;
+	return v;
 }
 
-static void fate_by_rule(struct cable *c, unsigned from, int opcode,
-			 struct fate *f)
-{
-	for (uint32_t i = 0; i < c->num_rules; i++) {
-		struct cable_rule *r = &c->rules[i];
-
-		if (r->from != from || (r->opcode >= 0 && r->opcode != opcode))
-			continue;
-		r->seen++;
-		if (r->seen < r->nth || r->seen - r->nth >= r->count)
-			continue;
-		c->stats.rule_hits++;
-		if (r->action == CABLE_DROP)
-			f->drop = true;
-		if (r->action == CABLE_DUP) {
-			f->dup = true;
-			f->dup_late_ns = r->delay_ns;
-		}
-		if (r->action == CABLE_DELAY)
-			f->late_ns = r->delay_ns;
-		if (r->action == CABLE_CORRUPT)
-			f->corrupt = true;
-	}
-}
-
-static void deliver(struct cable *c, unsigned to, const uint8_t *frame,
-		    uint32_t len_bytes, int64_t at_ns, bool broken)
+/* The frame and what befalls it; a copy is intact. */
+static void deliver(struct cable *c, unsigned from, const uint8_t *frame,
+		    uint32_t len_bytes, int64_t at_ns)
 {
 	struct cable_frame *f = c->free;
+	size_t off = 0;
+	struct fault_verdict v = judge(c, from, frame, len_bytes, &off);
 
-	put(c, to, frame, len_bytes, at_ns);
-	if (broken)
-		corrupt(c, f->bytes, &f->len_bytes);
+	if (v.drop)
+		return;
+	put(c, !from, frame, len_bytes, at_ns + v.delay_ns);
+	if (v.copy)
+		put(c, !from, frame, len_bytes, at_ns + v.delay_ns + v.copy_ns);
+	if (v.mark_ce)
+		mark_ce(f->bytes);
+	for (unsigned i = 0; i < v.flips; i++)
+		f->bytes[off + v.bit[i] / 8] ^= (uint8_t)(1u << v.bit[i] % 8);
 }
 
 void cable_send(struct cable *c, unsigned from, const uint8_t *frame,
@@ -204,8 +158,6 @@ void cable_send(struct cable *c, unsigned from, const uint8_t *frame,
 {
 	struct cable_port *p = &c->port[from];
 	int64_t now = c->world->now_ns;
-	struct fate f = { 0 };
-	int64_t at;
 
 	ASSERT(len_bytes <= CABLE_FRAME_MAX && c->free);
 	c->stats.sent++;
@@ -214,17 +166,6 @@ void cable_send(struct cable *c, unsigned from, const uint8_t *frame,
 	if (p->busy_until_ns < now)
 		p->busy_until_ns = now;
 	p->busy_until_ns += wire_ns(c, len_bytes);
-	at = p->busy_until_ns + c->cfg.latency_ns;
-
-	fate_by_rate(c, &f);
-	if (c->num_rules)
-		fate_by_rule(c, from, frame_opcode(frame, len_bytes), &f);
-	if (!f.drop)
-		deliver(c, !from, frame, len_bytes, at + f.late_ns, f.corrupt);
-	else
-		c->stats.dropped++;
-	if (f.dup && !f.drop) {
-		c->stats.duplicated++;
-		put(c, !from, frame, len_bytes, at + f.dup_late_ns);
-	}
+	deliver(c, from, frame, len_bytes,
+		p->busy_until_ns + c->cfg.latency_ns);
 }

@@ -48,7 +48,7 @@ static void draw_sizes(struct wl *wl, struct prng *r)
 void wl_draw(struct wl *wl)
 {
 	struct prng r = world_rng(&wl->world, "shape");
-	const struct cable_faults *f = &wl->cfg.faults;
+	const struct fault_plan *f = &wl->cfg.faults;
 
 	wl->num_pairs = draw(&r, 1, WL_PAIRS);
 	draw_sizes(wl, &r);
@@ -58,8 +58,10 @@ void wl_draw(struct wl *wl)
 	wl->use_srq = prng_chance(&r, 250000);
 	wl->v6 = prng_chance(&r, 500000);
 	wl->sig_all = prng_chance(&r, 200000);
-	wl->orderly = !f->dup_ppm && !f->reorder_ppm && !wl->cfg.num_rules;
-	wl->clean = wl->orderly && !f->drop_ppm && !f->corrupt_ppm;
+	wl->orderly = !fault_does(f, FAULT_DUP) &&
+		      !fault_does(f, FAULT_REORDER) &&
+		      !fault_does(f, FAULT_DELAY);
+	wl->clean = f->num_rules == 0;
 	if (wl->cfg.type != QP_TYPE_RC)
 		wl->cfg.errors = false;
 }
@@ -333,7 +335,7 @@ static int cable_setup(struct wl *wl)
 		.ns_per_kib = prng_chance(&r, 500000) ? draw(&r, 20, 8000) : 0,
 		.frames = 512,
 		.backlog = draw(&r, 1, 16),
-		.faults = wl->cfg.faults,
+		.faults = &wl->cfg.faults,
 	};
 	int rc = cable_init(&wl->cable, &wl->world, &cfg, "cable");
 	/* An answer waits while the other QPs send a burst each. */
@@ -347,9 +349,6 @@ static int cable_setup(struct wl *wl)
 		if ((INT64_C(4096) << t) >= rtt_ns / 2)
 			break;
 	}
-
-	for (uint32_t i = 0; i < wl->cfg.num_rules && !rc; i++)
-		cable_rule_add(&wl->cable, &wl->cfg.rules[i]);
 	return rc;
 }
 

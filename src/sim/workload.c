@@ -20,7 +20,7 @@ int64_t wl_cable_quiet_ns(const struct wl *wl)
 	const struct cable_config *c = &wl->cable.cfg;
 	int64_t queue = (int64_t)(c->backlog + 2) * c->ns_per_kib * 5;
 
-	return c->latency_ns + wl->cfg.faults.reorder_ns + queue + 1;
+	return c->latency_ns + fault_late_ns(&wl->cfg.faults) + queue + 1;
 }
 
 void wl_shared_add(struct wl_end *e, uint64_t orig)
@@ -149,7 +149,6 @@ static bool all_idle(const struct wl *wl)
 
 static void run(struct wl *wl)
 {
-	const struct cable_faults none = { 0 };
 	int64_t end_ns = INT64_MAX;
 
 	wl->last_progress_ns = wl->world.now_ns;
@@ -157,7 +156,7 @@ static void run(struct wl *wl)
 		if (wl->finishing)
 			continue;
 		if (all_posted(wl)) /* from here on it must get through */
-			wl->cable.cfg.faults = none;
+			wl->cable.cfg.faults = NULL;
 		if (all_idle(wl)) {
 			wl->finishing = true;
 			end_ns = wl->world.now_ns + WL_GRACE_NS +

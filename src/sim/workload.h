@@ -28,10 +28,8 @@
 
 struct wl_config {
 	enum qp_type type;
-	uint32_t msgs; /* of each end */
-	struct cable_faults faults;
-	struct cable_rule rules[CABLE_RULES]; /* and faults in places */
-	uint32_t num_rules;
+	uint32_t msgs;		   /* of each end */
+	struct fault_plan faults;  /* no rules: none */
 	wirewatch_trace_fn *trace; /* or NULL */
 	bool errors; /* wrong keys, bounds, short receives, dead QPs (RC) */
 };

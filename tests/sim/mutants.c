@@ -39,9 +39,10 @@ static const struct {
 static int run_rounds(const char *name, const char *profile)
 {
 	static struct wl wl;
+	struct fault_error err;
 	struct wl_config cfg;
 
-	if (!sim_profile(profile, MSGS, &cfg)) {
+	if (!sim_profile(profile, MSGS, NULL, &cfg, &err)) {
 		printf("no profile %s\n", profile);
 		return EXIT_TROUBLE;
 	}

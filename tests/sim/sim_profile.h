@@ -7,8 +7,10 @@
 
 #include "sim/workload.h"
 
-/* Fills *ret from "type/faults"; false: no such name. */
-bool sim_profile(const char *name, uint32_t msgs, struct wl_config *ret);
+/* Fills *ret from "type/faults", with more faults (docs/faults.md) or NULL.
+ * False: no such name, or these faults are wrong; *ret_err says why. */
+bool sim_profile(const char *name, uint32_t msgs, const char *faults,
+		 struct wl_config *ret, struct fault_error *ret_err);
 
 /* All fault names, NULL at the end. */
 const char *sim_profile_faults(unsigned i);

@@ -2,12 +2,12 @@
 /*
  * sim_run.c - rounds of the random workload in virtual time.
  *
- *   sim_run --seed N --rounds M [--msgs K] [--rule R]... [--verbose] PROFILE...
+ *   sim_run --seed N --rounds M [--msgs K] [--fault PLAN] [--verbose]
+ * PROFILE...
  *
  * PROFILE is rc/clean, uc/loss5, ... (sim_profile.c). Round i of a profile has
- * seed N + i. A rule is FROM:ACTION:NTH:COUNT:OPCODE[:MICROSECONDS], see
- * docs/sim.md. The first failure ends the run and prints one line that replays
- * it; so does an abort in the core.
+ * seed N + i. PLAN (docs/faults.md) adds to its faults. The first failure ends
+ * the run and prints one line that replays it; so does an abort in the core.
  */
 #include <argp.h>
 #include <inttypes.h>
@@ -22,9 +22,7 @@ struct options {
 	uint64_t seed, rounds;
 	uint32_t msgs;
 	bool verbose, trace;
-	struct cable_rule rules[CABLE_RULES];
-	const char *rule_text[CABLE_RULES];
-	uint32_t num_rules;
+	const char *faults; /* or NULL */
 	char **profiles;
 	int num_profiles;
 };
@@ -49,9 +47,9 @@ static void set_replay(const struct options *o, const char *profile,
 			 " --rounds 1 --msgs %" PRIu32,
 			 seed, o->msgs);
 
-	for (uint32_t i = 0; i < o->num_rules; i++)
+	if (o->faults)
 		n += snprintf(replay + n, sizeof(replay) - (size_t)n,
-			      " --rule %s", o->rule_text[i]);
+			      " --fault '%.512s'", o->faults);
 	n += snprintf(replay + n, sizeof(replay) - (size_t)n, " %s\n", profile);
 	replay_len = (size_t)n < sizeof(replay) ? (size_t)n : sizeof(replay);
 }
@@ -73,11 +71,8 @@ static void add_stats(struct wl_stats *sum, const struct wl_stats *s)
 	sum->retransmits += s->retransmits;
 	sum->rnr_naks += s->rnr_naks;
 	sum->cable.sent += s->cable.sent;
-	sum->cable.dropped += s->cable.dropped;
-	sum->cable.duplicated += s->cable.duplicated;
-	sum->cable.reordered += s->cable.reordered;
-	sum->cable.corrupted += s->cable.corrupted;
-	sum->cable.rule_hits += s->cable.rule_hits;
+	for (int a = 0; a < FAULT_ACTIONS; a++)
+		sum->cable.hit[a] += s->cable.hit[a];
 }
 
 static void print_stats(const char *profile, const struct wl_stats *s)
@@ -87,20 +82,19 @@ static void print_stats(const char *profile, const struct wl_stats *s)
 	       " lost, %" PRIu64 " doubled, %" PRIu64 " late, %" PRIu64
 	       " broken), %" PRIu64 " sent again, %" PRIu64 " RNR\n",
 	       profile, s->msgs, s->receives, s->failures, s->cable.sent,
-	       s->cable.dropped, s->cable.duplicated, s->cable.reordered,
-	       s->cable.corrupted, s->retransmits, s->rnr_naks);
+	       s->cable.hit[FAULT_DROP] + s->cable.hit[FAULT_BLACKHOLE],
+	       s->cable.hit[FAULT_DUP],
+	       s->cable.hit[FAULT_REORDER] + s->cable.hit[FAULT_DELAY],
+	       s->cable.hit[FAULT_CORRUPT], s->retransmits, s->rnr_naks);
 }
 
 /* A run that moves nothing, or whose faults never happen, proves nothing. */
 static bool vacuous(const struct wl_config *cfg, const struct wl_stats *s)
 {
-	const struct cable_faults *f = &cfg->faults;
-
-	return !s->msgs || (cfg->num_rules && !s->cable.rule_hits) ||
-	       (f->drop_ppm && !s->cable.dropped) ||
-	       (f->dup_ppm && !s->cable.duplicated) ||
-	       (f->reorder_ppm && !s->cable.reordered) ||
-	       (f->corrupt_ppm && !s->cable.corrupted) ||
+	for (int a = 0; a < FAULT_ACTIONS; a++)
+		if (fault_does(&cfg->faults, a) && !s->cable.hit[a])
+			return true;
+	return !s->msgs ||
 	       (cfg->errors && cfg->type == QP_TYPE_RC && !s->failures);
 }
 
@@ -123,14 +117,15 @@ static int run_profile(const struct options *o, const char *name)
 {
 	static struct wl wl;
 	struct wl_stats sum = { 0 };
-	struct wl_config cfg;
+	static struct wl_config cfg;
+	struct fault_error err;
 
-	if (!sim_profile(name, o->msgs, &cfg)) {
-		fprintf(stderr, "sim_run: no profile %s\n", name);
+	if (!sim_profile(name, o->msgs, o->faults, &cfg, &err)) {
+		fprintf(stderr, "sim_run: %s%s%s, character %u: %s\n", name,
+			o->faults ? " with " : "", o->faults ? o->faults : "",
+			err.at + 1, err.why);
 		return 2;
 	}
-	memcpy(cfg.rules, o->rules, sizeof(cfg.rules));
-	cfg.num_rules = o->num_rules;
 	cfg.trace = o->trace ? print_frame : NULL;
 	for (uint64_t i = 0; i < o->rounds; i++) {
 		uint64_t seed = o->seed + i;
@@ -156,47 +151,6 @@ static int run_profile(const struct options *o, const char *name)
 	return 0;
 }
 
-static int opcode_named(const char *name)
-{
-	for (int i = 0; i < 256; i++) {
-		const struct opcode_info *info = opcode_lookup((uint8_t)i);
-
-		if (info->name && !strcmp(info->name, name))
-			return i;
-	}
-	return strcmp(name, "any") ? -2 : -1;
-}
-
-static bool parse_rule(const char *text, struct cable_rule *r)
-{
-	static const char *const actions[] = { "drop", "dup", "delay",
-					       "corrupt" };
-	char action[16], opcode[32];
-	unsigned long us = 0;
-	unsigned i = 0;
-
-	*r = (struct cable_rule){ 0 };
-	if (sscanf(text, "%u:%15[a-z]:%u:%u:%31[A-Za-z0-9_]:%lu", &r->from,
-		   action, &r->nth, &r->count, opcode, &us) < 5)
-		return false;
-	while (i < ARRAY_SIZE(actions) && strcmp(actions[i], action))
-		i++;
-	r->action = (enum cable_action)i;
-	r->opcode = opcode_named(opcode);
-	r->delay_ns = (int64_t)us * 1000;
-	return i < ARRAY_SIZE(actions) && r->opcode >= -1 && r->from < 2 &&
-	       r->nth > 0;
-}
-
-static void add_rule(struct options *o, struct argp_state *state,
-		     const char *text)
-{
-	if (o->num_rules == CABLE_RULES ||
-	    !parse_rule(text, &o->rules[o->num_rules]))
-		argp_error(state, "bad rule: %s", text);
-	o->rule_text[o->num_rules++] = text;
-}
-
 static error_t parse(int key, char *arg, struct argp_state *state)
 {
 	struct options *o = state->input;
@@ -211,8 +165,8 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	case 'm':
 		o->msgs = (uint32_t)strtoul(arg, NULL, 0);
 		return 0;
-	case 'x':
-		add_rule(o, state, arg);
+	case 'f':
+		o->faults = arg;
 		return 0;
 	case 't':
 		o->trace = true;
@@ -236,7 +190,7 @@ static const struct argp_option argp_options[] = {
 	{ "seed", 's', "N", 0, "seed of the first round (1)", 0 },
 	{ "rounds", 'r', "N", 0, "rounds of each profile (1)", 0 },
 	{ "msgs", 'm', "N", 0, "messages of each end of each pair (60)", 0 },
-	{ "rule", 'x', "R", 0, "a fault in a place, see docs/sim.md", 0 },
+	{ "fault", 'f', "PLAN", 0, "faults, see docs/faults.md", 0 },
 	{ "trace", 't', NULL, 0, "every frame, as sent and as delivered", 0 },
 	{ "verbose", 'v', NULL, 0, "statistics of every round", 0 },
 	{ 0 }

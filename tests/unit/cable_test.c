@@ -18,9 +18,11 @@ static struct cable cable;
 static struct {
 	int64_t at_ns;
 	uint32_t len, tag;
+	uint8_t tos;
 	bool whole; /* its ICRC is right */
 } got[GOT_MAX];
 static unsigned num_got;
+static bool flow_v6; /* the next frames are IPv6 */
 
 static void *heap_alloc(void *ctx, size_t bytes, size_t align)
 {
@@ -46,12 +48,22 @@ static void on_rx(void *ctx, const uint8_t *frame, uint32_t len, int64_t now)
 	assert_true(num_got < GOT_MAX);
 	off = rocev2_decode_headers(&flow, frame, len, &sealed);
 	got[num_got].at_ns = now;
+	got[num_got].tos = flow.tos;
 	got[num_got].len = len;
 	got[num_got].whole = off && sealed > BTH_BYTES + 4 &&
 			     rocev2_icrc_ok(&flow, frame + off, sealed);
 	if (got[num_got].whole)
 		memcpy(&got[num_got].tag, frame + off + BTH_BYTES, 4);
 	num_got++;
+}
+
+static struct fault_plan *plan_of(const char *text)
+{
+	static struct fault_plan plan;
+	struct fault_error err;
+
+	assert_int_equal(fault_parse(&plan, text, &err), 0);
+	return &plan;
 }
 
 static void start(const struct cable_config *cfg)
@@ -76,11 +88,14 @@ static void send_op(uint8_t opcode, uint32_t tag, uint32_t payload)
 	struct rocev2_flow flow = { .src = gid_from_v4(1),
 				    .dst = gid_from_v4(2),
 				    .sport = 0xc000,
+				    .tos = 0xb8 | 2,
 				    .df = true };
 	struct pkt p = { .bth = { .opcode = opcode, .pkey = 0xffff } };
-	size_t off = rocev2_overhead(&flow);
-	size_t len = BTH_BYTES;
+	size_t len = BTH_BYTES, off;
 
+	if (flow_v6)
+		flow.src.raw[0] = flow.dst.raw[0] = 0xfd;
+	off = rocev2_overhead(&flow);
 	memset(frame, 0, sizeof(frame));
 	bth_encode(&p.bth, frame + off);
 	memcpy(frame + off + BTH_BYTES, &tag, 4);
@@ -136,12 +151,10 @@ static void faults_by_rate(void **state)
 	struct cable_config cfg = {
 		.latency_ns = 1000,
 		.frames = 1024,
-		.faults = { .drop_ppm = 100000,
-			    .dup_ppm = 100000,
-			    .corrupt_ppm = 100000,
-			    .reorder_ppm = 100000,
-			    .reorder_ns = 50000 },
+		.faults = plan_of("drop=10%,dup=10%:0-50us,corrupt=10%,"
+				  "reorder=10%:50us"),
 	};
+	const uint64_t *hit = cable.stats.hit;
 	unsigned broken = 0, overtaken = 0;
 	uint32_t last = 0;
 
@@ -159,41 +172,28 @@ static void faults_by_rate(void **state)
 		overtaken += got[i].tag < last;
 		last = got[i].tag;
 	}
-	assert_in_range(cable.stats.dropped, 60, 140);
-	assert_in_range(cable.stats.duplicated, 50, 130);
-	assert_int_equal(num_got,
-			 1000 - cable.stats.dropped + cable.stats.duplicated);
+	assert_in_range(hit[FAULT_DROP], 60, 140);
+	assert_in_range(hit[FAULT_DUP], 50, 130);
+	assert_int_equal(num_got, 1000 - hit[FAULT_DROP] + hit[FAULT_DUP]);
 	assert_true(overtaken > 20);
-	/* Every corruption is visible, but for fields that the ICRC leaves
-	 * out (type of service, time to live, checksums). */
-	assert_true(broken > 0 && broken <= cable.stats.corrupted);
+	assert_in_range(broken, 50, 130);
+	assert_int_equal(broken, hit[FAULT_CORRUPT]);
 	stop();
 }
 
 static void rules_hit_the_nth(void **state)
 {
-	struct cable_config cfg = { .latency_ns = 10, .frames = 64 };
-	struct cable_rule drop = { .opcode = OP_SEND_ONLY,
-				   .nth = 2,
-				   .count = 2,
-				   .action = CABLE_DROP };
-	struct cable_rule delay = { .opcode = OP_ACK,
-				    .nth = 1,
-				    .count = 1,
-				    .action = CABLE_DELAY,
-				    .delay_ns = 500 };
-	struct cable_rule other = { .from = 1,
-				    .opcode = -1,
-				    .nth = 1,
-				    .count = 100,
-				    .action = CABLE_DROP };
+	struct cable_config cfg = {
+		.latency_ns = 10,
+		.frames = 64,
+		.faults = plan_of("drop,op=send,nth=2,count=2,dir=tx;"
+				  "delay=500ns,op=ack,nth=1,dir=tx;"
+				  "drop,dir=rx,count=100"),
+	};
 	static const uint32_t want[] = { 0, 2, 4, 1 };
 
 	(void)state;
 	start(&cfg);
-	cable_rule_add(&cable, &drop);
-	cable_rule_add(&cable, &delay);
-	cable_rule_add(&cable, &other);
 	send_tag(0);
 	send_op(OP_ACK, 1, 64);
 	send_op(OP_ACK, 2, 64);
@@ -204,8 +204,28 @@ static void rules_hit_the_nth(void **state)
 	assert_int_equal(num_got, 4);
 	for (unsigned i = 0; i < 4; i++)
 		assert_int_equal(got[i].tag, want[i]);
-	assert_int_equal(cable.stats.rule_hits, 3);
+	assert_int_equal(cable.stats.hit[FAULT_DROP], 2);
+	assert_int_equal(cable.stats.hit[FAULT_DELAY], 1);
 	stop();
+}
+
+/* In both kinds of IP header, and the ICRC stays right. */
+static void congestion_is_marked(void **state)
+{
+	struct cable_config cfg = { .frames = 64, .faults = plan_of("ce") };
+
+	(void)state;
+	for (int v6 = 0; v6 < 2; v6++) {
+		start(&cfg);
+		flow_v6 = v6;
+		send_tag(0);
+		run();
+		assert_int_equal(num_got, 1);
+		assert_true(got[0].whole);
+		assert_int_equal(got[0].tos, 0xb8 | 3);
+		stop();
+	}
+	flow_v6 = false;
 }
 
 int main(void)
@@ -214,6 +234,7 @@ int main(void)
 		cmocka_unit_test(latency_and_rate),
 		cmocka_unit_test(faults_by_rate),
 		cmocka_unit_test(rules_hit_the_nth),
+		cmocka_unit_test(congestion_is_marked),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -471,6 +471,17 @@ static void test_rates(void **state)
 	assert_in_range(sum_ns / n[FAULT_REORDER], 95 * US, 105 * US);
 }
 
+static void test_what_a_plan_can_do(void **state)
+{
+	(void)state;
+	start("drop=1%;reorder=5%:200us,dup=0-5us;delay=1ms,op=ack,nth=1");
+	assert_true(fault_does(&plan, FAULT_DROP));
+	assert_true(fault_does(&plan, FAULT_DELAY));
+	assert_false(fault_does(&plan, FAULT_CE));
+	/* The delay hits once: not the plan's weather. */
+	assert_int_equal(fault_late_ns(&plan), 205 * US);
+}
+
 /* ---- determinism ---- */
 
 /* The first 64 drops in one direction. */
@@ -523,6 +534,7 @@ int main(void)
 		cmocka_unit_test(test_ce_only_of_capable),
 		cmocka_unit_test(test_flips),
 		cmocka_unit_test(test_rates),
+		cmocka_unit_test(test_what_a_plan_can_do),
 		cmocka_unit_test(test_seeds),
 	};
 
