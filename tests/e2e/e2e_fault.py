@@ -4,8 +4,9 @@
 data right, and the counters say what the network did and what it cost."""
 import re
 
+import icrc_check
 from e2e_lib import (HOST, SOFTHCA, Process, done, expect, finish_pair,
-                     free_port, helper, run, test)
+                     free_port, helper, run, test, tmp_path)
 
 OPS = ("send", "write", "read", "atomic")
 COUNTERS = ("drop", "dup", "reorder", "delay", "corrupt", "ce", "blackhole",
@@ -26,13 +27,14 @@ PLANS = (
 )
 
 
-def run_faulty(args, plan, limit_s=60):
+def run_faulty(args, plan, limit_s=60, capture=None):
     """A pair of processes, the client with this plan or None."""
     port = free_port()
     server = Process([*args, "-p", port])
     server.wait_listening(port)
     client = Process([*args, "-p", port, HOST],
-                     opts=["--fault", plan] if plan else ())
+                     opts=["--fault", plan] if plan else (),
+                     capture=capture)
     return finish_pair(server, client, limit_s=limit_s)
 
 
@@ -150,6 +152,21 @@ def delayed():
     expect(faults(pair.c)["delay"] >= 200, str(faults(pair.c)))
 
 
+def captured():
+    """The capture has what left, as damaged as it left, and what came."""
+    path = tmp_path("fault.pcap")
+    pair = run_faulty(["ibv_rc_pingpong", "-g", 0, "-n", 20],
+                      "drop,dir=tx,op=send,nth=3;drop,dir=rx,op=send,nth=5;"
+                      "corrupt,dir=tx,op=send,nth=10", capture=path)
+    hit = faults(pair.c)
+    expect((hit["drop"], hit["corrupt"]) == (2, 1), str(hit))
+    packets = icrc_check.check_file(path)
+    n = pair.c.get("tx_frames", "rt") + pair.c.get("rx_frames", "rt")
+    expect(len(packets.bad) == 1, "%d bad packets" % len(packets.bad))
+    expect(packets.good + 1 == n, "%d packets captured, %d were sent and "
+           "received" % (packets.good + 1, n))
+
+
 # ---- seeds ----
 
 def dups(seed):
@@ -195,14 +212,14 @@ def plan_of_several():
 
 def throughput():
     """Printed, not judged: the machine is shared."""
-    clean = seconds(ops("write", 32, 1 << 20, None))
+    clean = seconds(ops("write", 64, 1 << 20, None))
     expect(clean > 0, "no time")
     for plan in ("drop=0.1%,seed=1", "drop=1%,seed=1"):
-        pair = ops("write", 32, 1 << 20, plan)
+        pair = ops("write", 64, 1 << 20, plan)
         t = seconds(pair)
-        print("# 32 MiB of WRITE, %s: %.1f Mb/s, %.3f of the clean run's "
+        print("# 64 MiB of WRITE, %s: %.1f Mb/s, %.3f of the clean run's "
               "%.1f Mb/s; %d packets sent again, %d timeouts" % (
-                  plan, 268.4 / t, clean / t, 268.4 / clean, cost(pair),
+                  plan, 536.9 / t, clean / t, 536.9 / clean, cost(pair),
                   pair.c.get("req_timeouts")))
 
 
@@ -217,6 +234,7 @@ def main():
     test("nothing goes out", dead, "blackhole,dir=tx", "blackhole")
     test("no ACK comes in", dead, "drop,dir=rx,op=ack", "drop")
     test("2 ms each way", delayed)
+    test("--capture under faults", captured)
     test("a seed repeats its run", same_seed)
     test("a wrong plan", wrong_plan)
     test("several --fault make one plan", plan_of_several)
