@@ -72,6 +72,7 @@ static void progress(struct qp *qp, int64_t now_ns)
 	struct rc_qp *rc = rc_of(qp);
 
 	rc->cmp.went_back = false;
+	rc->cmp.probing = false;
 	rc_timer_progress(qp, rc_in_flight(rc), now_ns);
 	if (rc->req.state == RC_REQ_RNR_WAIT)
 		rc_req_rnr_over(qp);
@@ -114,6 +115,7 @@ static void retry(struct qp *qp, int64_t now_ns)
 		return;
 	}
 	rc->cmp.went_back = true;
+	rc->cmp.probing = false;
 	rc_req_go_back(qp);
 }
 
@@ -136,6 +138,7 @@ void rc_cmp_timeout(struct qp *qp, int64_t now_ns)
 	rc->cmp.went_back = false;
 	retry(qp, now_ns);
 	rc->cmp.went_back = false; /* a NAK of this round is news */
+	rc->cmp.probing = true;
 }
 
 static void take_rnr_nak(struct qp *qp, const struct pkt *pkt, int64_t now_ns)
@@ -157,6 +160,7 @@ static void take_rnr_nak(struct qp *qp, const struct pkt *pkt, int64_t now_ns)
 		return;
 	}
 	rc->cmp.went_back = false;
+	rc->cmp.probing = false;
 	rc_req_rnr_wait(qp, rnr_timer_ns(aeth_value(pkt->ext.aeth.syndrome)),
 			now_ns);
 }

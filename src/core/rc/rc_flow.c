@@ -144,6 +144,9 @@ bool rc_flow_take(struct qp *qp, const struct wqe *w, uint32_t pkts)
 
 	if (in_flight + pkts > WINDOW_PKTS && in_flight != 0)
 		return false;
+	/* A peer that is slow, not deaf, must not get all of it again. */
+	if (rc->cmp.probing && in_flight != 0)
+		return false;
 	if (credit_lacks(rc, w)) {
 		HCA_COUNT(qp->hca, req_blocked_credit);
 		return false;
@@ -175,6 +178,8 @@ bool rc_flow_wants_ack(struct qp *qp, const struct wqe *w)
 	const struct budget *b = qp_dest_budget(qp);
 	uint32_t every = ACK_EVERY_PKTS;
 
+	if (rc->cmp.probing)
+		return true;
 	if (b->limit != 0) {
 		uint32_t quarter = b->limit / 4 / w->pkt_charge;
 

@@ -67,6 +67,8 @@ struct rc_flow {
 struct rc_cmp {
 	struct psn una; /* oldest PSN not acknowledged; in the SQ's head WQE */
 	bool went_back; /* for a NAK at una: a second one changes nothing */
+	bool probing;	/* a timeout sent it back: one request at a time until
+			   an answer says that they arrive */
 };
 
 /* ---- timers ---- */
