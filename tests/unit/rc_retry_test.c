@@ -824,6 +824,28 @@ static void bad_responses(void **state)
 	}
 }
 
+/* A message that leaves slowly, its only AckReq in the last packet: the peer
+ * has nothing to answer before, so the timeout counts from the last packet
+ * sent. With many QPs on one budget each one's packets lie far apart. */
+static void timeout_counts_from_the_last_packet(void **state)
+{
+	struct rig_conf c = { .timeout = 8, .retry_cnt = 1 };
+	int64_t nominal = INT64_C(4096) << c.timeout;
+	struct rig *r;
+
+	(void)state;
+	c.tx_gap_ns = nominal * 3 / 4;
+	r = rig_new(&c);
+	assert_int_equal(
+		rig_post(r, 0, WR_WRITE, 0, ROFF, 4096, WR_SIGNALED, 1), 0);
+	rig_settle(r);
+	rig_expect(r, 0, true, 1, WC_SUCCESS);
+	assert_true(rig_nth_op(r, 0, OP_WRITE_LAST, 0)->at_ns > nominal);
+	assert_int_equal(rig_counter(r, 0, req_timeouts), 0);
+	assert_int_equal(rig_counter(r, 0, req_retransmits), 0);
+	rig_free(r);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -851,6 +873,7 @@ int main(void)
 		cmocka_unit_test(late_naks_in_the_rnr_wait),
 		cmocka_unit_test(each_gap_counts),
 		cmocka_unit_test(timeout_counts_from_progress),
+		cmocka_unit_test(timeout_counts_from_the_last_packet),
 		cmocka_unit_test(timeout_changes),
 		cmocka_unit_test(bad_read_sequences),
 		cmocka_unit_test(bad_responses),

@@ -77,8 +77,7 @@ static void transport_start(struct qp *qp, int64_t now_ns)
 
 void rc_timer_sent(struct qp *qp, int64_t now_ns)
 {
-	if (!timer_armed(&rc_of(qp)->timer.transport))
-		transport_start(qp, now_ns);
+	transport_start(qp, now_ns);
 }
 
 void rc_timer_progress(struct qp *qp, bool in_flight, int64_t now_ns)

@@ -16,7 +16,9 @@ void rc_timer_reset(struct qp *qp);
 /* 4.096 us * 2^timeout, or INT64_MAX for 0. */
 int64_t rc_timer_timeout_ns(const struct qp *qp);
 
-/* A request went out: the transport timer runs from now unless it runs. */
+/* A request went out: the transport timer runs from now. Packets of a QP may
+ * lie far apart when it waits for its turn or a budget, and the peer owes
+ * nothing until one that asks for an ACK. */
 void rc_timer_sent(struct qp *qp, int64_t now_ns);
 
 /* The peer acknowledged something new: counters full again. The transport
