@@ -213,7 +213,9 @@ static void to_rts(struct pl *p, struct ibv_qp *qp, uint32_t dest_qpn,
 				       IBV_QP_MAX_DEST_RD_ATOMIC |
 				       IBV_QP_MIN_RNR_TIMER) == 0);
 	attr.qp_state = IBV_QPS_RTS;
-	attr.timeout = 14;
+	/* A second, beyond what a busy machine's scheduler takes: a loss still
+	 * shows, as a retransmission. */
+	attr.timeout = 18;
 	attr.retry_cnt = 7;
 	attr.rnr_retry = 7;
 	attr.max_rd_atomic = 4;
