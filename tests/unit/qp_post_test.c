@@ -560,17 +560,68 @@ static void test_post_race(void **state)
 	}
 }
 
+/* A program that keeps its queue full posts when it has polled a completion:
+ * by then the slot is free. The engine runs beside it. */
+#define FULL_POSTS 200000u
+
+static void *keep_full(void *arg)
+{
+	struct racer *r = arg;
+	struct send_wr wr = { .opcode = WR_WRITE, .flags = WR_SIGNALED };
+	uint32_t posted = 0, refused = 0;
+
+	while (posted < FULL_POSTS && !refused) {
+		struct wc wc;
+
+		if (posted - r->polled < r->e->cap.max_send_wr) {
+			refused = qp_post_send(r->e->qp, &wr) != 0;
+			posted++;
+			qp_ring(r->e->qp);
+		} else if (cq_poll(r->e->scq, 1, &wc) == 1) {
+			r->polled++;
+		}
+	}
+	atomic_store(&r->over, true);
+	return refused ? r : NULL;
+}
+
+static void test_completed_is_free(void **state)
+{
+	struct rig_pair_config c = { .type = QP_TYPE_UC,
+				     .cap = { .max_send_wr = 1 } };
+	struct rig_pair p;
+	struct racer r = { .e = &p.e[0] };
+	pthread_t t;
+	void *refused;
+
+	(void)state;
+	rig_pair_open(&p, &rig, &c);
+	assert_int_equal(pthread_create(&t, NULL, keep_full, &r), 0);
+	while (!atomic_load(&r.over)) {
+		uint8_t buf[PKT_MAX + ICRC_BYTES];
+		struct tx_frame f = { .pkt = buf };
+
+		hca_doorbells(rig.h[0].hca, 0);
+		while (hca_tx(rig.h[0].hca, 0xffff, &f, 0))
+			hca_tx_done(rig.h[0].hca, &f);
+	}
+	assert_int_equal(pthread_join(t, &refused), 0);
+	assert_null(refused);
+	rig_pair_close(&p);
+}
+
 #define RIGGED(t) cmocka_unit_test_setup_teardown(t, open_rig, close_rig)
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		RIGGED(test_capacity),	    RIGGED(test_limits),
-		RIGGED(test_create_errors), RIGGED(test_states),
-		RIGGED(test_opcodes),	    RIGGED(test_lengths),
-		RIGGED(test_ud_args),	    RIGGED(test_inline),
-		RIGGED(test_ring_wrap),	    RIGGED(test_flush),
-		RIGGED(test_destroy_rung),  RIGGED(test_post_race),
+		RIGGED(test_capacity),		RIGGED(test_limits),
+		RIGGED(test_create_errors),	RIGGED(test_states),
+		RIGGED(test_opcodes),		RIGGED(test_lengths),
+		RIGGED(test_ud_args),		RIGGED(test_inline),
+		RIGGED(test_ring_wrap),		RIGGED(test_flush),
+		RIGGED(test_destroy_rung),	RIGGED(test_post_race),
+		RIGGED(test_completed_is_free),
 	};
 
 	return cmocka_run_group_tests_name("qp_post", tests, NULL, NULL);

@@ -46,26 +46,28 @@ static void count_send(struct hca *hca, const struct wqe *w,
 void qp_complete_send(struct qp *qp, enum wc_status status)
 {
 	const struct wqe *w = qp_wqe(qp, spsc_head(&qp->sq.idx));
+	bool tell = ((status != WC_SUCCESS && !MUTANT(unsignaled_error_lost)) ||
+		     (w->flags & WR_SIGNALED)) &&
+		    !(MUTANT(flush_lost) && status == WC_WR_FLUSH_ERR);
+	bool twice = MUTANT(completion_doubled) && w->opcode == WR_READ;
+	struct wc wc;
 
 	ASSERT(spsc_ready(&qp->sq.idx) > 0);
 	ASSERT(w->opcode < ARRAY_SIZE(wc_opcode_of));
 	count_send(qp->hca, w, status);
-	if (((status != WC_SUCCESS && !MUTANT(unsignaled_error_lost)) ||
-	     (w->flags & WR_SIGNALED)) &&
-	    !(MUTANT(flush_lost) && status == WC_WR_FLUSH_ERR)) {
-		struct wc wc = { .wr_id =
-					 w->wr_id ^ MUTANT(completions_swapped),
-				 .status = status,
-				 .opcode = wc_opcode_of[w->opcode],
-				 .byte_len = w->len_bytes,
-				 .qpn = qp->qpn };
-
+	wc = (struct wc){ .wr_id = w->wr_id ^ MUTANT(completions_swapped),
+			  .status = status,
+			  .opcode = wc_opcode_of[w->opcode],
+			  .byte_len = w->len_bytes,
+			  .qpn = qp->qpn };
+	/* First the slot, then the completion: who polls that beside us may
+	 * post at once into a queue that was full. */
+	spsc_pop(&qp->sq.idx, 1);
+	if (tell)
 		cq_push(MUTANT(wrong_cq) ? qp->recv_cq : qp->send_cq, &wc,
 			status != WC_SUCCESS);
-		if (MUTANT(completion_doubled) && w->opcode == WR_READ)
-			cq_push(qp->send_cq, &wc, false);
-	}
-	spsc_pop(&qp->sq.idx, 1);
+	if (tell && twice)
+		cq_push(qp->send_cq, &wc, false);
 	qp_sqd_check(qp);
 }
 
@@ -111,10 +113,11 @@ void qp_complete_recv(struct qp *qp, struct wc *wc, bool solicited)
 	wc->pkey_index = qp->attr.pkey_index;
 	if (wc->status == WC_WR_FLUSH_ERR)
 		HCA_COUNT(qp->hca, flushed_wrs);
-	cq_push(qp->recv_cq, wc, solicited || wc->status != WC_SUCCESS);
 	qp->recv_taken = false;
 	if (!qp->srq)
 		spsc_pop(&qp->rq.idx, 1);
+	/* After the pop, as in qp_complete_send. */
+	cq_push(qp->recv_cq, wc, solicited || wc->status != WC_SUCCESS);
 }
 
 /* Frames that are still with the driver may need their WQEs; what went out
