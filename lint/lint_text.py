@@ -9,7 +9,7 @@ from lint_lib import Report, lines, tree_files
 
 SPDX = "SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only"
 WITH_SPDX = (".c", ".h", ".py", ".sh", ".S", ".md", ".1", ".map",
-             "Makefile", ".ci/run", "meson_options.txt")
+             "meson.build", "Makefile", ".ci/run", "meson_options.txt")
 WITH_TEXT = WITH_SPDX + (".txt", ".clang-format")
 # Written apart, so that this file passes.
 LEFT = re.compile(r"\b(TO" "DO|FIX" "ME|XX" "X|HA" "CK)\\b")
