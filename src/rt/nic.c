@@ -74,11 +74,17 @@ static uint64_t polls(struct rtdev *d)
 				    memory_order_relaxed);
 }
 
+/* Polls from before do not count: the program has changed its ways. */
+static void window_start(struct rtdev *d, int64_t now_ns)
+{
+	d->nic.window_ns = now_ns;
+	d->nic.window_polls = polls(d);
+}
+
 static void arm(struct rtdev *d)
 {
 	ENGINE_COUNT(&d->engine, nic_arms);
-	d->nic.window_ns = rt_now_ns();
-	d->nic.window_polls = polls(d);
+	window_start(d, rt_now_ns());
 	set_sockets(&d->nic, true);
 }
 
@@ -189,6 +195,7 @@ void nic_after_visit(struct rtdev *d, bool own, int64_t now_ns)
 				      memory_order_relaxed);
 		if (!n->armed)
 			arm(d);
+		window_start(d, now_ns);
 	}
 	if (e->held_frames && at > now_ns + HELD_RETRY_NS)
 		at = now_ns + HELD_RETRY_NS;

@@ -171,7 +171,8 @@ void rc_flow_untake(struct qp *qp, const struct wqe *w, uint32_t pkts)
 /* Not for READs and atomics, which are answered anyway. A quarter of the
  * destination's budget at most goes unacknowledged, and the packet that fills
  * it always asks: whoever waits for room then has an ACK under way that makes
- * some. */
+ * some. While others wait every packet asks: our next one may stand at the end
+ * of a long line, and the transport timer runs for what went before it. */
 bool rc_flow_wants_ack(struct qp *qp, const struct wqe *w)
 {
 	struct rc_qp *rc = rc_of(qp);
@@ -185,7 +186,8 @@ bool rc_flow_wants_ack(struct qp *qp, const struct wqe *w)
 
 		if (quarter < every)
 			every = quarter;
-		if (b->used + w->pkt_charge > b->limit)
+		if (b->used + w->pkt_charge > b->limit ||
+		    !dlist_empty(&b->waiters))
 			return true;
 	}
 	if (rc->flow.limited &&
