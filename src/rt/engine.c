@@ -17,6 +17,9 @@
 #define VISIT_ROUNDS 4
 #define ROUND_RX_FRAMES 64
 #define ROUND_TX_FRAMES 64
+/* How long an exit waits for frames that a full receiver on this host holds
+ * back; longer than the link holds them. */
+#define DRAIN_NS 1000000000
 
 int64_t rt_now_ns(void)
 {
@@ -206,7 +209,8 @@ static void round_tx(struct rtdev *d, int64_t now_ns)
 		e->more = true;
 }
 
-void engine_drain(struct rtdev *d)
+/* Delayed by a fault plan: they go now. */
+static void drain_faults(struct rtdev *d)
 {
 	struct fault_tx t;
 	uint8_t *room;
@@ -218,7 +222,24 @@ void engine_drain(struct rtdev *d)
 		if (room && faults_tx_next(d->faults, &t, room, INT64_MAX))
 			link_add(d, &t);
 	}
-	(void)udp_link_flush(d->link);
+}
+
+void engine_drain(struct rtdev *d)
+{
+	static const struct timespec nap = { .tv_nsec = 100000 };
+	int64_t now_ns = rt_now_ns(), end_ns = now_ns + DRAIN_NS;
+
+	for (;;) {
+		drain_faults(d);
+		round_tx(d, now_ns);
+		if (!d->engine.held_frames && !hca_tx_pending(d->hca))
+			return;
+		now_ns = rt_now_ns();
+		if (now_ns >= end_ns)
+			return;
+		if (d->engine.held_frames)
+			nanosleep(&nap, NULL);
+	}
 }
 
 static void round_events(struct rtdev *d)

@@ -66,8 +66,9 @@ void engine_lock(struct rtdev *d);
 /* Serves what was marked meanwhile, then leaves. */
 void engine_unlock(struct rtdev *d);
 
-/* The device goes: sends at once what faults delay, as a network would deliver
- * it. Nobody else is or comes inside. */
+/* The device goes: sends what was reported as done and is still here, held back
+ * by a full receiver on this host (waits for that, a second at most) or delayed
+ * by faults (at once). Nobody else is or comes inside. */
 void engine_drain(struct rtdev *d);
 
 /* CLOCK_MONOTONIC in ns: the time of everything in rt. */
