@@ -16,6 +16,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "link/fd_hide.h"
 #include "link/group_priv.h"
 
 #define OVERFLOW_UID 65534 /* /proc/sys/kernel/overflowuid; nobody sets it */
@@ -147,7 +148,7 @@ void group_insert(struct udp_group *g, const struct gid *gid, uint32_t ifindex,
 	for (unsigned i = 0; i < n; i++) {
 		if (a && a->fd[first + i] < 0 &&
 		    group_sock_ok(fds[i], gid, ifindex))
-			addr_put(a, first + i, fds[i]);
+			addr_put(a, first + i, fd_hide(fds[i]));
 		else
 			close(fds[i]);
 	}
@@ -220,8 +221,8 @@ static int open_fds(struct udp_group *g)
 	if (err)
 		return group_fail(err, "SO_PEERCRED: %s", strerror(-err));
 	g->uid_vague = is_vague(g->uid);
-	g->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
-	g->spare_fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	g->epoll_fd = fd_hide(epoll_create1(EPOLL_CLOEXEC));
+	g->spare_fd = fd_hide(socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0));
 	if (g->epoll_fd < 0 || g->spare_fd < 0)
 		return group_fail(-errno, "no file descriptor: %s",
 				  strerror(errno));
@@ -283,6 +284,18 @@ int udp_group_join(const struct udp_group_config *cfg,
 err_free:
 	group_free(g);
 	return err;
+}
+
+void udp_group_disown(struct udp_group *g)
+{
+	pthread_mutex_lock(&g->lock);
+	for (unsigned i = 0; i < g->naddrs; i++)
+		for (unsigned s = 0; s < UDP_GROUP_SLOTS; s++)
+			atomic_store_explicit(&g->addr[i]->fd[s], -1,
+					      memory_order_relaxed);
+	g->nconns = 0;
+	g->listen_fd = g->epoll_fd = g->spare_fd = -1;
+	pthread_mutex_unlock(&g->lock);
 }
 
 void udp_group_leave(struct udp_group *g)

@@ -42,6 +42,9 @@ struct udp_group_config {
 MUST_USE int udp_group_join(const struct udp_group_config *cfg,
 			    struct udp_group **ret_group);
 void udp_group_leave(struct udp_group *g);
+/* Its descriptors were closed by somebody else and their numbers may be others'
+ * now: udp_group_leave() shall close none. */
+void udp_group_disown(struct udp_group *g);
 unsigned udp_group_slot(const struct udp_group *g);
 
 /* The receive socket of this slot for a local address, bound to port 4791 and

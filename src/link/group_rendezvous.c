@@ -33,6 +33,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "link/fd_hide.h"
+
 #define BACKLOG 4096
 #define HEDGE_MS 20   /* then the next member is asked as well */
 #define ANSWER_MS 500 /* a member that has begun to answer goes on */
@@ -217,6 +219,7 @@ int group_claim(struct udp_group *g)
 		if (err)
 			return group_fail(err, "cannot claim slot %u: %s", slot,
 					  strerror(-err));
+		g->listen_fd = fd_hide(g->listen_fd);
 		g->slot = slot;
 		return 0;
 	}
@@ -454,7 +457,7 @@ static void refuse_one(struct udp_group *g)
 	fd = accept4(g->listen_fd, NULL, NULL, SOCK_CLOEXEC);
 	if (fd >= 0)
 		close(fd);
-	g->spare_fd = seqpacket();
+	g->spare_fd = fd_hide(seqpacket());
 }
 
 /* False: no one is waiting. */
@@ -462,8 +465,8 @@ static bool accept_one(struct udp_group *g)
 {
 	struct epoll_event ev = { .events = EPOLLIN };
 	struct ucred cred;
-	int fd =
-		accept4(g->listen_fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+	int fd = fd_hide(accept4(g->listen_fd, NULL, NULL,
+				 SOCK_NONBLOCK | SOCK_CLOEXEC));
 
 	if (fd < 0) {
 		if (errno == EMFILE || errno == ENFILE)

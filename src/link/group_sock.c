@@ -11,6 +11,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "link/fd_hide.h"
+
 #ifndef UDP_GRO
 #define UDP_GRO 104
 #endif
@@ -102,7 +104,7 @@ int group_sock_open(const struct udp_group *g, const struct gid *gid,
 		goto err_close;
 	if (first)
 		steer(g, fd);
-	*ret_fd = fd;
+	*ret_fd = fd_hide(fd);
 	return 0;
 err_close:
 	err = -errno;

@@ -61,6 +61,14 @@ MUST_USE int udp_link_new(const struct udp_link_config *cfg,
 			  struct udp_link **ret_link);
 void udp_link_free(struct udp_link *l);
 
+/* [E] True once the kernel did not know a descriptor of ours: somebody closed
+ * it, and its number may become another file's. The link is not to be used any
+ * more. */
+bool udp_link_lost(const struct udp_link *l);
+/* [E] Forgets all descriptors without closing them. Sends and receives do
+ * nothing afterwards. */
+void udp_link_disown(struct udp_link *l);
+
 /* [E] Receives from this bound socket too (udp_group_bind gave it); `local` is
  * its address. -ENOSPC past 256. The fd stays the caller's. */
 MUST_USE int udp_link_add_rx(struct udp_link *l, int fd,

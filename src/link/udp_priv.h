@@ -12,6 +12,7 @@
 #define _GNU_SOURCE /* struct mmsghdr; the build sets it too */
 #endif
 
+#include <errno.h>
 #include <netinet/in.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -164,6 +165,7 @@ struct udp_rx {
 struct udp_link {
 	struct udp_link_config cfg;
 	struct udp_link_counters count;
+	bool lost; /* a descriptor of ours was closed under us */
 	udp_link_tap_fn tap;
 	void *tap_ctx;
 	udp_link_spoil_fn spoil;
@@ -171,6 +173,13 @@ struct udp_link {
 	struct udp_tx tx;
 	struct udp_rx rx;
 };
+
+/* Looks at errno after a failed system call on a socket of ours. */
+static inline void udp_note_lost(struct udp_link *l, int err)
+{
+	if (err == EBADF || err == ENOTSOCK)
+		l->lost = true;
+}
 
 /* udp_peer.c: true when the message may join the run that tx.run counts. False
  * for the first of a run: its receiver is full, it has to wait; for a later

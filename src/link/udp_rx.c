@@ -296,6 +296,8 @@ static unsigned rx_call(struct udp_link *l, int fd, unsigned max)
 	}
 	l->count.rx_syscalls++;
 	n = syscall(SYS_recvmmsg, fd, rx->hdr, max, MSG_DONTWAIT, NULL);
+	if (n < 0)
+		udp_note_lost(l, errno);
 	return n > 0 ? (unsigned)n : 0;
 }
 

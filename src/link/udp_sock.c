@@ -10,6 +10,7 @@
 #include <sys/random.h>
 #include <unistd.h>
 
+#include "link/fd_hide.h"
 #include "link/udp_priv.h"
 
 #define PORT_BASE 0xc000 /* 0xc000..0xffff [IBA A17.3.2: source port] */
@@ -90,7 +91,7 @@ static int send_sock_open(struct udp_send_sock *s, int family, int sndbuf)
 	err = bind_random(fd, family, &s->port);
 	if (err)
 		goto err_close;
-	s->fd = fd;
+	s->fd = fd_hide(fd);
 	return 0;
 err_close:
 	close(fd);
@@ -150,6 +151,19 @@ int udp_link_new(const struct udp_link_config *cfg, struct udp_link **ret_link)
 err_free:
 	udp_link_free(l);
 	return err;
+}
+
+bool udp_link_lost(const struct udp_link *l)
+{
+	return l->lost;
+}
+
+void udp_link_disown(struct udp_link *l)
+{
+	l->lost = true;
+	l->rx.nsock = 0;
+	for (unsigned i = 0; i < ARRAY_SIZE(l->tx.sock); i++)
+		l->tx.sock[i].fd = -1;
 }
 
 void udp_link_free(struct udp_link *l)

@@ -304,8 +304,10 @@ static void msg_make_singly(struct udp_tx *tx, unsigned i)
 
 static bool sock_full(struct udp_link *l, struct udp_send_sock *s)
 {
-	if (errno != EAGAIN && errno != EINTR)
+	if (errno != EAGAIN && errno != EINTR) {
+		udp_note_lost(l, errno);
 		return false;
+	}
 	l->count.tx_again++;
 	s->blocked_flush = l->tx.flush;
 	l->tx.wants_write = s->fd;

@@ -156,6 +156,14 @@ void capture_close(struct capture *c)
 	free(c);
 }
 
+void capture_forget(struct capture *c)
+{
+	if (!c)
+		return;
+	c->fill = 0;
+	capture_close(c);
+}
+
 uint64_t capture_lost(const struct capture *c)
 {
 	return c->lost;

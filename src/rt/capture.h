@@ -24,6 +24,9 @@ MUST_USE int capture_open(const char *path, struct capture **ret_c);
 /* Flushes. NULL is allowed. */
 void capture_close(struct capture *c);
 
+/* The same without writing: what is buffered is not this process's. */
+void capture_forget(struct capture *c);
+
 /* Adds one frame: flow with IPv4 ID and DF as on the wire, pkt the len bytes
  * from BTH to ICRC. Has the type of udp_link_tap_fn (ctx is the capture).
  * Flushes by itself when the buffer is full. One thread at a time (the

@@ -2,7 +2,9 @@
 #include "rt/engine.h"
 
 #include <errno.h>
+#include <sys/syscall.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "rt/lock.h"
 #include "rt/rt_obj.h"
@@ -86,6 +88,26 @@ static bool leave_anyway(struct engine *e)
 	if (w & ENGINE_WAIT)
 		futex_wake(&e->word, INT32_MAX);
 	return w & ENGINE_MARK;
+}
+
+/* For a control verb that does not sleep on the word. */
+static bool try_hold(struct engine *e)
+{
+	uint32_t w = atomic_load_explicit(&e->word, memory_order_relaxed);
+
+	while (!(w & ENGINE_HELD))
+		if (atomic_compare_exchange_weak_explicit(
+			    &e->word, &w, w | ENGINE_HELD, memory_order_acquire,
+			    memory_order_relaxed))
+			return true;
+	return false;
+}
+
+static void sleep_a_little(void)
+{
+	struct timespec ts = { .tv_nsec = 1000000 };
+
+	(void)syscall(SYS_clock_nanosleep, CLOCK_MONOTONIC, 0, &ts, NULL);
 }
 
 /* ---- one round of the NIC's work ---- */
@@ -281,12 +303,25 @@ static bool round_rx(struct rtdev *d, int64_t now_ns)
 	return n < ROUND_RX_FRAMES;
 }
 
+/* Without a network: everything that is posted is flushed. */
+static void round_lost(struct rtdev *d, int64_t now_ns)
+{
+	hca_doorbells(d->hca, now_ns);
+	if (hca_deadline(d->hca) <= now_ns)
+		hca_advance(d->hca, now_ns);
+	round_events(d);
+}
+
 static void one_round(struct rtdev *d, bool rx, int64_t now_ns)
 {
 	struct engine *e = &d->engine;
 
 	ENGINE_COUNT(e, rounds);
 	e->more = false;
+	if (UNLIKELY(rtdev_lost(d))) {
+		round_lost(d, now_ns);
+		return;
+	}
 	hca_doorbells(d->hca, now_ns);
 	if (d->faults)
 		faults_rx_run(d->faults, d->hca, now_ns);
@@ -295,6 +330,8 @@ static void one_round(struct rtdev *d, bool rx, int64_t now_ns)
 	if (rx && round_rx(d, now_ns) && hca_deadline(d->hca) <= now_ns)
 		hca_advance(d->hca, now_ns);
 	round_tx(d, now_ns);
+	if (UNLIKELY(udp_link_lost(d->link)))
+		rtdev_lose(d);
 	round_events(d);
 }
 
@@ -368,6 +405,20 @@ bool engine_visit(struct rtdev *d, enum visit why)
 	work_and_leave(d, why, now_ns);
 	errno = saved;
 	return true;
+}
+
+bool engine_lock_timed(struct rtdev *d, int64_t limit_ns)
+{
+	int64_t end_ns = rt_now_ns() + limit_ns;
+	bool inside;
+
+	atomic_fetch_add_explicit(&d->engine.control_waiters, 1,
+				  memory_order_relaxed);
+	while (!(inside = try_hold(&d->engine)) && rt_now_ns() < end_ns)
+		sleep_a_little();
+	atomic_fetch_sub_explicit(&d->engine.control_waiters, 1,
+				  memory_order_relaxed);
+	return inside;
 }
 
 void engine_lock(struct rtdev *d)

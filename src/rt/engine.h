@@ -63,6 +63,8 @@ bool engine_visit(struct rtdev *d, enum visit why);
 
 /* Exclusive access for a control verb; sleeps while somebody is inside. */
 void engine_lock(struct rtdev *d);
+/* The same for at most limit_ns: false, not inside. */
+MUST_USE bool engine_lock_timed(struct rtdev *d, int64_t limit_ns);
 /* Serves what was marked meanwhile, then leaves. */
 void engine_unlock(struct rtdev *d);
 

@@ -2,6 +2,8 @@
 #include "rt/nic.h"
 
 #include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
 #include <sched.h>
 #include <signal.h>
 #include <string.h>
@@ -11,6 +13,7 @@
 #include <sys/timerfd.h>
 #include <unistd.h>
 
+#include "link/fd_hide.h"
 #include "rt/netdev.h"
 #include "rt/rtdev.h"
 
@@ -119,7 +122,8 @@ void nic_kick(struct rtdev *d)
 	int saved = errno;
 
 	ENGINE_COUNT(&d->engine, nic_kicks);
-	(void)!syscall(SYS_write, d->nic.kick_fd, &one, sizeof(one));
+	if (!rtdev_lost(d))
+		(void)!syscall(SYS_write, d->nic.kick_fd, &one, sizeof(one));
 	errno = saved;
 }
 
@@ -185,6 +189,8 @@ void nic_after_visit(struct rtdev *d, bool own, int64_t now_ns)
 	struct nic *n = &d->nic;
 	int64_t at = hca_deadline(d->hca);
 
+	if (rtdev_lost(d))
+		return;
 	if (d->faults && faults_deadline(d->faults) < at)
 		at = faults_deadline(d->faults);
 
@@ -214,6 +220,11 @@ static void drain(int fd)
 	(void)!syscall(SYS_read, fd, &v, sizeof(v));
 }
 
+static bool told_to_stop(const struct nic *n)
+{
+	return atomic_load_explicit(&n->stop, memory_order_acquire);
+}
+
 /* Whoever is inside when we come does the work for us. A socket that is still
  * readable wakes us again; a timer does not, so that visit must be made. */
 static void serve(struct rtdev *d)
@@ -222,44 +233,86 @@ static void serve(struct rtdev *d)
 
 	while (!engine_visit(d, VISIT_NIC)) {
 		(void)syscall(SYS_sched_yield);
-		if (!n->woke_timer ||
-		    atomic_load_explicit(&n->stop, memory_order_acquire))
+		if (!n->woke_timer || told_to_stop(n))
 			break;
 	}
+}
+
+/* Sleeps until something happens: a set of 1 << tag, or -1 when our fds are not
+ * ours any more. */
+static int wait_tags(struct nic *n)
+{
+	struct pollfd p[2] = { { .fd = n->trip_fd[0] },
+			       { .fd = n->epoll_fd, .events = POLLIN } };
+	struct epoll_event ev[8];
+	int tags = 0;
+	long k = syscall(SYS_ppoll, p, 2, NULL, NULL, 8);
+
+	if (k < 0)
+		return errno == EINTR ? 0 : -1;
+	if (p[0].revents || p[1].revents & POLLNVAL)
+		return -1;
+	k = syscall(SYS_epoll_pwait, n->epoll_fd, ev, 8, 0, NULL, 8);
+	if (k < 0)
+		return errno == EINTR ? 0 : -1;
+	for (long i = 0; i < k; i++) {
+		if (ev[i].data.u64 > TAG_SOCKET)
+			return -1; /* an epoll set of somebody else */
+		tags |= 1 << ev[i].data.u64;
+	}
+	return tags;
+}
+
+static void lose(struct rtdev *d)
+{
+	engine_lock(d);
+	rtdev_lose(d);
+	engine_unlock(d);
+	rt_say(false,
+	       "%s: the program closed our file descriptors: the device "
+	       "is lost to it",
+	       d->id.name);
+}
+
+/* Everything but the visit itself. */
+static void take_tags(struct rtdev *d, int tags)
+{
+	struct nic *n = &d->nic;
+
+	if (tags & 1 << TAG_KICK)
+		drain(n->kick_fd);
+	if (tags & 1 << TAG_GROUP)
+		udp_group_serve(d->group);
+	if ((tags & 1 << TAG_NETDEV) && netdev_watch_drain(n->netdev_fd))
+		rtdev_port_refresh(d);
+	if (tags & 1 << TAG_TIMER) {
+		drain(n->timer_fd);
+		n->woke_timer = true;
+	}
+	n->woke_socket = tags & 1 << TAG_SOCKET;
 }
 
 static void *nic_main(void *arg)
 {
 	struct rtdev *d = arg;
 	struct nic *n = &d->nic;
-	struct epoll_event ev[8];
-	int tag_seen;
 
-	while (!atomic_load_explicit(&n->stop, memory_order_acquire)) {
-		long k = syscall(SYS_epoll_pwait, n->epoll_fd, ev, 8, -1, NULL,
-				 8);
+	while (!told_to_stop(n)) {
+		int tags = wait_tags(n);
 
-		if (k < 0 && errno != EINTR)
-			break; /* closed under us */
 		ENGINE_COUNT(&d->engine, nic_wakes);
-		tag_seen = 0;
-		for (long i = 0; i < k; i++)
-			tag_seen |= 1 << ev[i].data.u64;
-		if (tag_seen & 1 << TAG_KICK)
-			drain(n->kick_fd);
-		if (tag_seen & 1 << TAG_GROUP)
-			udp_group_serve(d->group);
-		if ((tag_seen & 1 << TAG_NETDEV) &&
-		    netdev_watch_drain(n->netdev_fd))
-			rtdev_port_refresh(d);
-		if (atomic_load_explicit(&n->stop, memory_order_acquire))
+		if (told_to_stop(n))
 			break;
-		if (tag_seen & 1 << TAG_TIMER) {
-			drain(n->timer_fd);
-			n->woke_timer = true;
+		if (tags < 0) {
+			lose(d);
+			break;
 		}
-		n->woke_socket = tag_seen & 1 << TAG_SOCKET;
+		take_tags(d, tags);
+		if (told_to_stop(n))
+			break;
 		serve(d);
+		if (rtdev_lost(d)) /* a program thread saw it first */
+			break;
 	}
 	return NULL;
 }
@@ -286,56 +339,95 @@ static void block_signals(sigset_t *ret_old)
 	pthread_sigmask(SIG_SETMASK, &set, ret_old);
 }
 
-static int start_thread(struct rtdev *d)
+/* What a thread of ours should not take over from the one that makes it. */
+static void set_attr(pthread_attr_t *attr)
 {
 	struct sched_param prio = { 0 };
+
+	pthread_attr_setinheritsched(attr, PTHREAD_EXPLICIT_SCHED);
+	pthread_attr_setschedpolicy(attr, SCHED_OTHER);
+	pthread_attr_setschedparam(attr, &prio);
+	if (CPU_COUNT(&start_cpus))
+		pthread_attr_setaffinity_np(attr, sizeof(start_cpus),
+					    &start_cpus);
+}
+
+static int create(struct rtdev *d, bool plain)
+{
 	pthread_attr_t attr;
+	int err = pthread_attr_init(&attr);
+
+	if (err)
+		return -err;
+	pthread_attr_setstacksize(&attr, 256 * 1024);
+	if (!plain)
+		set_attr(&attr);
+	err = pthread_create(&d->nic.thread, &attr, nic_main, d);
+	pthread_attr_destroy(&attr);
+	return -err;
+}
+
+static int start_thread(struct rtdev *d)
+{
 	sigset_t old;
 	int err;
 
-	err = pthread_attr_init(&attr);
-	if (err)
-		return -err;
-	pthread_attr_setinheritsched(&attr, PTHREAD_EXPLICIT_SCHED);
-	pthread_attr_setschedpolicy(&attr, SCHED_OTHER);
-	pthread_attr_setschedparam(&attr, &prio);
-	pthread_attr_setstacksize(&attr, 256 * 1024);
-	if (CPU_COUNT(&start_cpus))
-		pthread_attr_setaffinity_np(&attr, sizeof(start_cpus),
-					    &start_cpus);
 	block_signals(&old);
-	err = pthread_create(&d->nic.thread, &attr, nic_main, d);
+	err = create(d, false);
+	/* CPUs that were taken from us since, SCHED_IDLE that may not be left:
+	 * then like its maker. */
+	if (err == -EINVAL || err == -EPERM)
+		err = create(d, true);
 	pthread_sigmask(SIG_SETMASK, &old, NULL);
-	pthread_attr_destroy(&attr);
 	if (err)
-		return -err;
+		return err;
 	pthread_setname_np(d->nic.thread, "softhca-nic");
 	d->nic.running = true;
+	return 0;
+}
+
+void nic_init(struct rtdev *d)
+{
+	d->nic = (struct nic){ .armed = true,
+			       .timer_at_ns = INT64_MAX,
+			       .epoll_fd = -1,
+			       .timer_fd = -1,
+			       .kick_fd = -1,
+			       .netdev_fd = -1,
+			       .trip_fd = { -1, -1 } };
+}
+
+static int open_fds(struct nic *n)
+{
+	int trip[2];
+	int err = netdev_watch_fd(&n->netdev_fd);
+
+	if (err)
+		return err;
+	n->netdev_fd = fd_hide(n->netdev_fd);
+	n->epoll_fd = fd_hide(epoll_create1(EPOLL_CLOEXEC));
+	n->timer_fd = fd_hide(
+		timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK));
+	n->kick_fd = fd_hide(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+	if (n->epoll_fd < 0 || n->timer_fd < 0 || n->kick_fd < 0 ||
+	    pipe2(trip, O_CLOEXEC))
+		return -errno;
+	n->trip_fd[0] = fd_hide(trip[0]);
+	n->trip_fd[1] = fd_hide(trip[1]);
 	return 0;
 }
 
 int nic_start(struct rtdev *d)
 {
 	struct nic *n = &d->nic;
-	int err;
+	int err = open_fds(n);
 
-	*n = (struct nic){ .armed = true,
-			   .timer_at_ns = INT64_MAX,
-			   .netdev_fd = -1 };
-	n->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
-	n->timer_fd =
-		timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
-	n->kick_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	if (n->epoll_fd < 0 || n->timer_fd < 0 || n->kick_fd < 0)
-		err = -errno;
-	else
+	if (!err)
 		err = watch(n, n->timer_fd, TAG_TIMER);
 	if (!err)
 		err = watch(n, n->kick_fd, TAG_KICK);
 	if (!err)
 		err = watch(n, udp_group_fd(d->group), TAG_GROUP);
-	if (!err)
-		err = netdev_watch_fd(&n->netdev_fd);
 	if (!err)
 		err = watch(n, n->netdev_fd, TAG_NETDEV);
 	if (!err)
@@ -345,31 +437,52 @@ int nic_start(struct rtdev *d)
 	return err;
 }
 
-void nic_stop(struct rtdev *d)
+static void join(struct nic *n, int64_t limit_ns)
+{
+	struct timespec until;
+
+	if (!limit_ns) {
+		pthread_join(n->thread, NULL);
+		return;
+	}
+	clock_gettime(CLOCK_REALTIME, &until);
+	until.tv_sec += limit_ns / 1000000000;
+	until.tv_nsec += limit_ns % 1000000000;
+	until.tv_sec += until.tv_nsec / 1000000000;
+	until.tv_nsec %= 1000000000;
+	(void)pthread_timedjoin_np(n->thread, NULL, &until);
+}
+
+void nic_stop(struct rtdev *d, int64_t limit_ns)
 {
 	struct nic *n = &d->nic;
 
-	if (n->running) {
-		atomic_store_explicit(&n->stop, true, memory_order_release);
-		nic_kick(d);
-		pthread_join(n->thread, NULL);
-	}
-	nic_abandon(d);
+	if (!n->running)
+		return;
+	n->running = false;
+	atomic_store_explicit(&n->stop, true, memory_order_release);
+	nic_kick(d);
+	join(n, limit_ns);
+}
+
+void nic_disown(struct rtdev *d)
+{
+	struct nic *n = &d->nic;
+
+	n->num_sockets = 0;
+	n->epoll_fd = n->timer_fd = n->kick_fd = n->netdev_fd = -1;
+	n->trip_fd[0] = n->trip_fd[1] = -1;
 }
 
 void nic_abandon(struct rtdev *d)
 {
 	struct nic *n = &d->nic;
+	const int fds[] = { n->epoll_fd,  n->timer_fd,	 n->kick_fd,
+			    n->netdev_fd, n->trip_fd[0], n->trip_fd[1] };
 
 	n->running = false;
-	n->num_sockets = 0;
-	if (n->epoll_fd >= 0)
-		close(n->epoll_fd);
-	if (n->timer_fd >= 0)
-		close(n->timer_fd);
-	if (n->kick_fd >= 0)
-		close(n->kick_fd);
-	if (n->netdev_fd >= 0)
-		close(n->netdev_fd);
-	n->epoll_fd = n->timer_fd = n->kick_fd = n->netdev_fd = -1;
+	for (unsigned i = 0; i < ARRAY_SIZE(fds); i++)
+		if (fds[i] >= 0)
+			close(fds[i]);
+	nic_disown(d);
 }

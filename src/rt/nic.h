@@ -34,6 +34,10 @@ struct nic {
 	bool running;
 	_Atomic bool stop;
 	int epoll_fd, timer_fd, kick_fd, netdev_fd;
+	/* A pipe that nothing is ever written to. The thread sleeps on its read
+	 * end too: poll() keeps that open while the thread sleeps, so when both
+	 * numbers are closed under us the write end hangs up, and it wakes. */
+	int trip_fd[2];
 	/* The thread's: why it is about to visit. */
 	bool woke_socket, woke_timer;
 	/* [E] from here. */
@@ -47,13 +51,18 @@ struct nic {
 	unsigned num_sockets;
 };
 
+/* No thread, no fds. */
+void nic_init(struct rtdev *d);
 /* -errno. Starts the thread with signals blocked (but the synchronous ones),
  * the affinity that the process had at load, no real-time policy. */
 MUST_USE int nic_start(struct rtdev *d);
-/* Stops and joins it. Not inside the engine. */
-void nic_stop(struct rtdev *d);
-/* The child of a fork: closes the fds, forgets the thread. */
+/* Stops and joins it; after limit_ns (0: none) it is left to itself. The fds
+ * stay, so that visits of program threads go on. Not inside the engine. */
+void nic_stop(struct rtdev *d, int64_t limit_ns);
+/* Closes the fds, forgets the thread: after nic_stop, or in a fork's child. */
 void nic_abandon(struct rtdev *d);
+/* [E] Our fds are gone: forgets them without closing. */
+void nic_disown(struct rtdev *d);
 
 /* [E] Watches one more receive socket. */
 MUST_USE int nic_add_socket(struct rtdev *d, int fd);

@@ -38,6 +38,10 @@ void rtdev_close(struct rtdev *d);
 /* True in the child of a fork: the instance is dead, every verb fails with
  * -EIO (close and destroy only release the child's memory). */
 bool rtdev_dead(const struct rtdev *d);
+/* True when descriptors of ours were closed under us: QPs are in ERR, new
+ * objects are refused (-EIO). Numbers that the program knows (an event queue's)
+ * may be another file's: close none of them. */
+bool rtdev_lost(const struct rtdev *d);
 const struct hca_limits *rtdev_limits(const struct rtdev *d);
 
 struct rt_port {
@@ -72,9 +76,10 @@ struct rt_event {
 MUST_USE int rt_evq_new(struct rtdev *d, bool async, struct rt_evq **ret_q);
 void rt_evq_free(struct rt_evq *q);
 int rt_evq_fd(const struct rt_evq *q);
-/* Blocks in read() on the fd as the fd's flags say (a cancellation point).
- * -EAGAIN: O_NONBLOCK and nothing there; -EINTR never (restarted)... a signal
- * handler without SA_RESTART gives -EINTR. -EIO: device gone. */
+/* Blocks as a read() of the fd would and as its flags say (a cancellation
+ * point).
+ * -EAGAIN: O_NONBLOCK and nothing there; -EINTR after a signal handler without
+ * SA_RESTART. -EIO: device dead or lost. */
 MUST_USE int rt_evq_get(struct rt_evq *q, struct rt_event *ret);
 
 /* ---- objects ---- */

@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
  * The data path's verbs: post and poll. They take one queue's lock, never the
- * engine's; then they visit the engine.
+ * engine's; then they visit the engine. In the child of a fork a lock may be
+ * held by a thread of the parent: none is taken there.
  */
 #include <errno.h>
+#include <sched.h>
 #include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "rt/config.h"
@@ -13,7 +16,8 @@
 
 void rt_send_begin(struct rt_qp *q)
 {
-	rt_lock_acquire(&q->send_lock);
+	if (LIKELY(!rtdev_dead(q->dev)))
+		rt_lock_acquire(&q->send_lock);
 }
 
 int rt_send_post(struct rt_qp *q, const struct send_wr *wr)
@@ -30,10 +34,8 @@ void rt_send_end(struct rt_qp *q)
 {
 	bool rang;
 
-	if (UNLIKELY(rtdev_dead(q->dev))) {
-		rt_lock_release(&q->send_lock);
+	if (UNLIKELY(rtdev_dead(q->dev)))
 		return;
-	}
 	rang = qp_ring(q->qp);
 	rt_lock_release(&q->send_lock);
 	if (rang)
@@ -42,7 +44,8 @@ void rt_send_end(struct rt_qp *q)
 
 void rt_recv_begin(struct rt_qp *q)
 {
-	rt_lock_acquire(&q->recv_lock);
+	if (LIKELY(!rtdev_dead(q->dev)))
+		rt_lock_acquire(&q->recv_lock);
 }
 
 int rt_recv_post(struct rt_qp *q, const struct recv_wr *wr)
@@ -55,10 +58,8 @@ void rt_recv_end(struct rt_qp *q)
 {
 	bool flush;
 
-	if (UNLIKELY(rtdev_dead(q->dev))) {
-		rt_lock_release(&q->recv_lock);
+	if (UNLIKELY(rtdev_dead(q->dev)))
 		return;
-	}
 	flush = qp_state(q->qp) == QP_STATE_ERR && qp_ring(q->qp);
 	rt_lock_release(&q->recv_lock);
 	if (flush)
@@ -67,7 +68,8 @@ void rt_recv_end(struct rt_qp *q)
 
 void rt_srq_begin(struct rt_srq *s)
 {
-	rt_lock_acquire(&s->lock);
+	if (LIKELY(!rtdev_dead(s->dev)))
+		rt_lock_acquire(&s->lock);
 }
 
 int rt_srq_post(struct rt_srq *s, const struct recv_wr *wr)
@@ -77,7 +79,8 @@ int rt_srq_post(struct rt_srq *s, const struct recv_wr *wr)
 
 void rt_srq_end(struct rt_srq *s)
 {
-	rt_lock_release(&s->lock);
+	if (LIKELY(!rtdev_dead(s->dev)))
+		rt_lock_release(&s->lock);
 }
 
 static int poll_once(struct rt_cq *c, int n, struct wc *ret_wc)
@@ -91,6 +94,22 @@ static int poll_once(struct rt_cq *c, int n, struct wc *ret_wc)
 	return got;
 }
 
+/* sched_yield() passes over whoever has less than our real-time priority; our
+ * NIC thread and perhaps the peer are such. */
+static void give_way(void)
+{
+	struct timespec ts = { .tv_nsec = 50000 };
+	long policy = syscall(SYS_sched_getscheduler, 0);
+
+	if (policy >= 0)
+		policy &= ~SCHED_RESET_ON_FORK;
+	if (policy == SCHED_FIFO || policy == SCHED_RR)
+		(void)syscall(SYS_clock_nanosleep, CLOCK_MONOTONIC, 0, &ts,
+			      NULL);
+	else
+		(void)syscall(SYS_sched_yield);
+}
+
 /* Nothing came for a while: let somebody else have the CPU, who may be the one
  * that we wait for. */
 static void yield_if_idle(struct rt_cq *c)
@@ -102,7 +121,7 @@ static void yield_if_idle(struct rt_cq *c)
 		return;
 	c->empty_polls = 0;
 	ENGINE_COUNT(&c->dev->engine, yields);
-	(void)syscall(SYS_sched_yield);
+	give_way();
 	errno = saved;
 }
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
  * The control verbs: the core's, inside the engine. In the child of a fork
- * every one of them answers -EIO, but destroy verbs, which free the memory.
+ * every one of them answers -EIO, but destroy verbs, which free the memory; on
+ * a lost device destroy verbs work.
  */
 #include "rt/rt_obj.h"
 
@@ -17,7 +18,7 @@ int rt_pd_alloc(struct rtdev *d, struct pd **ret)
 {
 	int err;
 
-	if (rtdev_dead(d))
+	if (rtdev_failed(d))
 		return -EIO;
 	engine_lock(d);
 	err = pd_create(d->hca, ret);
@@ -49,7 +50,7 @@ int rt_mr_reg(struct rtdev *d, struct pd *pd, const struct mr_attr *attr,
 {
 	int err;
 
-	if (rtdev_dead(d))
+	if (rtdev_failed(d))
 		return -EIO;
 	umem_check();
 	engine_lock(d);
@@ -80,7 +81,7 @@ int rt_mr_rereg(struct rtdev *d, struct mr *mr, uint32_t flags, struct pd *pd,
 {
 	int err;
 
-	if (rtdev_dead(d))
+	if (rtdev_failed(d))
 		return -EIO;
 	umem_check();
 	if ((flags & MR_REREG_TRANSLATION) && !range_ok(attr))
@@ -96,7 +97,7 @@ int rt_ah_create(struct rtdev *d, struct pd *pd, const struct ah_attr *attr,
 {
 	int err;
 
-	if (rtdev_dead(d))
+	if (rtdev_failed(d))
 		return -EIO;
 	engine_lock(d);
 	err = ah_create(pd, attr, ret);
@@ -124,7 +125,7 @@ int rt_cq_create(struct rtdev *d, uint32_t cqe, struct rt_evq *comp,
 	struct rt_cq *c;
 	int err;
 
-	if (rtdev_dead(d))
+	if (rtdev_failed(d))
 		return -EIO;
 	c = calloc(1, sizeof(*c));
 	if (!c)
@@ -168,7 +169,7 @@ int rt_cq_resize(struct rt_cq *c, uint32_t cqe)
 	struct rtdev *d = c->dev;
 	int err;
 
-	if (rtdev_dead(d))
+	if (rtdev_failed(d))
 		return -EIO;
 	engine_lock(d);
 	rt_lock_acquire(&c->lock);
@@ -185,7 +186,7 @@ uint32_t rt_cq_cqe(const struct rt_cq *c)
 
 int rt_cq_arm(struct rt_cq *c, bool solicited_only)
 {
-	if (rtdev_dead(c->dev))
+	if (rtdev_failed(c->dev))
 		return -EIO;
 	rt_lock_acquire(&c->lock);
 	cq_arm(c->cq, solicited_only);
@@ -204,7 +205,7 @@ int rt_srq_create(struct rtdev *d, struct pd *pd, const struct srq_attr *attr,
 	struct rt_srq *s;
 	int err;
 
-	if (rtdev_dead(d))
+	if (rtdev_failed(d))
 		return -EIO;
 	s = calloc(1, sizeof(*s));
 	if (!s)
@@ -246,7 +247,7 @@ int rt_srq_modify(struct rt_srq *s, struct srq_attr *attr, uint32_t mask)
 	struct rtdev *d = s->dev;
 	int err;
 
-	if (rtdev_dead(d))
+	if (rtdev_failed(d))
 		return -EIO;
 	engine_lock(d);
 	rt_lock_acquire(&s->lock);
@@ -286,7 +287,7 @@ int rt_qp_create(struct rtdev *d, struct pd *pd, const struct rt_qp_init *init,
 	struct rt_qp *q;
 	int err;
 
-	if (rtdev_dead(d))
+	if (rtdev_failed(d))
 		return -EIO;
 	q = calloc(1, sizeof(*q));
 	if (!q)
@@ -300,6 +301,8 @@ int rt_qp_create(struct rtdev *d, struct pd *pd, const struct rt_qp_init *init,
 	core.user = q;
 	engine_lock(d);
 	err = qp_create(pd, &core, ret_cap, &q->qp);
+	if (!err)
+		dlist_push_back(&d->qps, &q->dev_node);
 	engine_unlock(d);
 	if (err) {
 		free(q);
@@ -318,6 +321,8 @@ int rt_qp_destroy(struct rt_qp *q, uint32_t *ret_async)
 	if (!rtdev_dead(d)) {
 		engine_lock(d);
 		err = qp_destroy(q->qp);
+		if (!err)
+			dlist_remove(&q->dev_node);
 		engine_unlock(d);
 		if (err)
 			return err;
@@ -375,7 +380,7 @@ int rt_qp_modify(struct rt_qp *q, const struct qp_attr *attr, uint32_t mask)
 	struct rtdev *d = q->dev;
 	int err;
 
-	if (rtdev_dead(d))
+	if (rtdev_failed(d))
 		return -EIO;
 	umem_check();
 	err = bind_for_rtr(q, attr, mask);

@@ -28,6 +28,7 @@ struct rt_srq {
 struct rt_qp {
 	struct rtdev *dev;
 	struct qp *qp;
+	struct dlist dev_node; /* [E] */
 	struct rt_cq *send_cq, *recv_cq;
 	struct rt_lock send_lock, recv_lock; /* posters */
 	struct evq_item async;

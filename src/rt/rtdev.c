@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "rt/config.h"
+#include "rt/rt_obj.h"
 #include "rt/stats.h"
 #include "rt/umem.h"
 
@@ -87,7 +88,8 @@ static uint64_t netns_id(void)
 static struct rtdev *find_open(uint32_t ifindex, uint64_t netns)
 {
 	for (struct rtdev *d = open_devs; d; d = d->next)
-		if (!d->dead && d->id.ifindex == ifindex && d->netns == netns)
+		if (!rtdev_failed(d) && d->id.ifindex == ifindex &&
+		    d->netns == netns)
 			return d;
 	return NULL;
 }
@@ -133,7 +135,8 @@ static void fork_child(void)
 	for (struct rtdev *d = open_devs; d; d = d->next) {
 		d->dead = true;
 		nic_abandon(d);
-		d->capture = NULL; /* its buffer holds the parent's records */
+		capture_forget(d->capture); /* the parent's records */
+		d->capture = NULL;
 		close_all(d);
 	}
 	open_devs = NULL;
@@ -141,19 +144,30 @@ static void fork_child(void)
 	pthread_mutex_unlock(&open_lock);
 }
 
+/* exit() may be called by a signal handler that interrupts our own work: then
+ * this thread is inside already, and waiting for it would never end. */
+#define EXIT_WAIT_NS 500000000
+
+/* The device lives on without its thread: destructors that run after us, and
+ * threads that run until the end, may still use it. */
+static void device_at_exit(struct rtdev *d)
+{
+	nic_stop(d, EXIT_WAIT_NS);
+	if (!engine_lock_timed(d, EXIT_WAIT_NS)) {
+		d->dead = true;
+		return;
+	}
+	engine_drain(d);
+	capture_flush(d->capture);
+}
+
 static void at_exit(void)
 {
 	const struct rt_config *c = rt_config();
 
-	/* The threads first: what follows is read without the engine. */
-	for (struct rtdev *d = open_devs; d; d = d->next) {
-		nic_stop(d);
-		engine_lock(d);
-		engine_drain(d);
-		capture_flush(d->capture);
-		d->capture = NULL;
-		d->dead = true; /* other threads may still post */
-	}
+	/* All that follows is read while nobody is inside. */
+	for (struct rtdev *d = open_devs; d; d = d->next)
+		device_at_exit(d);
 	if (c->stats_path[0]) {
 		int err = stats_write(c->stats_path);
 
@@ -161,6 +175,9 @@ static void at_exit(void)
 			rt_say(false, "cannot write statistics to %s: %s",
 			       c->stats_path, strerror(-err));
 	}
+	for (struct rtdev *d = open_devs; d; d = d->next)
+		if (!d->dead)
+			engine_unlock(d);
 }
 
 static void register_hooks(void)
@@ -320,10 +337,10 @@ static int open_new(const struct rt_device *dev, uint64_t netns,
 	d->netns = netns;
 	pthread_mutex_init(&d->control, NULL);
 	engine_init(&d->engine);
-	rt_lock_init(&d->async_lock);
-	dlist_init(&d->async_queues);
-	d->nic.epoll_fd = d->nic.timer_fd = d->nic.kick_fd = -1;
-	d->nic.netdev_fd = -1;
+	rt_lock_init(&d->evq_lock);
+	dlist_init(&d->evqs);
+	dlist_init(&d->qps);
+	nic_init(d);
 	err = build(d);
 	if (err) {
 		destroy(d);
@@ -342,8 +359,11 @@ int rtdev_open(const struct rt_device *dev, struct rtdev **ret_dev)
 {
 	uint64_t netns = netns_id();
 	struct rtdev *d;
-	int err = 0;
+	int cancel, err = 0;
 
+	/* Sockets and files are cancellation points; a thread that ended here
+	 * would keep locks. */
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
 	pthread_mutex_lock(&open_lock);
 	d = find_open(dev->ifindex, netns);
 	if (!d)
@@ -353,22 +373,27 @@ int rtdev_open(const struct rt_device *dev, struct rtdev **ret_dev)
 		*ret_dev = d;
 	}
 	pthread_mutex_unlock(&open_lock);
+	pthread_setcancelstate(cancel, NULL);
 	return err;
 }
 
 void rtdev_close(struct rtdev *d)
 {
 	bool last;
+	int cancel;
 
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
 	pthread_mutex_lock(&open_lock);
 	last = --d->refs == 0;
 	if (last && !d->dead) {
 		unlink_open(d);
-		nic_stop(d);
+		nic_stop(d, 0);
+		nic_abandon(d);
 		engine_drain(d);
 		stats_remove(&d->stats);
 	}
 	pthread_mutex_unlock(&open_lock);
+	pthread_setcancelstate(cancel, NULL);
 	/* A dead instance's core may have been copied in the middle of
 	 * something by the fork: leave it. */
 	if (last && !d->dead)
@@ -380,6 +405,11 @@ void rtdev_close(struct rtdev *d)
 bool rtdev_dead(const struct rtdev *d)
 {
 	return d->dead;
+}
+
+bool rtdev_lost(const struct rtdev *d)
+{
+	return atomic_load_explicit(&d->lost, memory_order_relaxed);
 }
 
 const struct hca_limits *rtdev_limits(const struct rtdev *d)
@@ -424,18 +454,46 @@ int rt_query_pkey(struct rtdev *d, uint32_t index, uint16_t *ret)
 	return 0;
 }
 
-/* ---- async queues ---- */
+/* ---- event queues ---- */
 
-void rtdev_add_async(struct rtdev *d, struct rt_evq *q)
+void rtdev_add_evq(struct rtdev *d, struct rt_evq *q)
 {
-	rt_lock_acquire(&d->async_lock);
-	dlist_push_back(&d->async_queues, &q->dev_node);
-	rt_lock_release(&d->async_lock);
+	rt_lock_acquire(&d->evq_lock);
+	dlist_push_back(&d->evqs, &q->dev_node);
+	rt_lock_release(&d->evq_lock);
 }
 
-void rtdev_remove_async(struct rtdev *d, struct rt_evq *q)
+void rtdev_remove_evq(struct rtdev *d, struct rt_evq *q)
 {
-	rt_lock_acquire(&d->async_lock);
+	/* In the child the lock may be held by a thread of the parent. */
+	if (d->dead)
+		return;
+	rt_lock_acquire(&d->evq_lock);
 	dlist_remove(&q->dev_node);
-	rt_lock_release(&d->async_lock);
+	rt_lock_release(&d->evq_lock);
+}
+
+/* ---- loss ---- */
+
+void rtdev_lose(struct rtdev *d)
+{
+	static const struct qp_attr to_err = { .state = QP_STATE_ERR };
+	int err;
+
+	if (rtdev_lost(d))
+		return;
+	atomic_store_explicit(&d->lost, true, memory_order_relaxed);
+	udp_link_disown(d->link);
+	udp_group_disown(d->group);
+	nic_disown(d);
+	for (struct dlist *n = d->qps.next; n != &d->qps; n = n->next) {
+		err = qp_modify(CONTAINER_OF(n, struct rt_qp, dev_node)->qp,
+				&to_err, QP_ATTR_STATE, rt_now_ns());
+		ASSERT(!err);
+	}
+	rtdev_port_event(d, ASYNC_DEVICE_FATAL);
+	rt_lock_acquire(&d->evq_lock);
+	for (struct dlist *n = d->evqs.next; n != &d->evqs; n = n->next)
+		evq_wake_all(CONTAINER_OF(n, struct rt_evq, dev_node));
+	rt_lock_release(&d->evq_lock);
 }

@@ -3,6 +3,14 @@
  * rtdev.h - a device instance: one core, one engine, one link, one NIC thread.
  * Private to rt.
  *
+ * Two ways to end before rtdev_close():
+ *   dead  the child of a fork: the core is a copy in an unknown state and not
+ *         touched again. Every verb fails; destroy verbs free rt's memory.
+ *   lost  descriptors of ours were closed under us. As after a fatal error of
+ *         a NIC: all QPs are in ERR, what was posted is flushed, DEVICE_FATAL;
+ *         create and modify fail, destroy works. No number is used again, not
+ *         even to close it: it may be the program's.
+ *
  * Locks, outermost first: `control` (one control verb at a time that may sleep
  * on other processes: bind) -> the engine -> a CQ's, a queue's or an event
  * queue's lock (leaves).
@@ -28,7 +36,8 @@ struct rtdev {
 	struct rt_device id;
 	uint64_t netns; /* inode of the network namespace it lives in */
 	unsigned refs;
-	bool dead; /* the child of a fork */
+	bool dead;
+	_Atomic bool lost; /* written [E] */
 
 	pthread_mutex_t control;
 	struct hca *hca;
@@ -39,8 +48,9 @@ struct rtdev {
 	struct engine engine;
 	struct nic nic;
 
-	struct rt_lock async_lock;
-	struct dlist async_queues; /* struct rt_evq.dev_node */
+	struct rt_lock evq_lock;
+	struct dlist evqs; /* struct rt_evq.dev_node */
+	struct dlist qps;  /* [E] struct rt_qp.dev_node */
 	uint32_t speed_mbps, netdev_mtu;
 
 	struct gid gid_seen[HCA_GIDS_MAX]; /* [E] last address of an index */
@@ -59,8 +69,17 @@ static inline uint32_t gid_scope(const struct gid *g, uint32_t ifindex)
 	return g->raw[0] == 0xfe && (g->raw[1] & 0xc0) == 0x80 ? ifindex : 0;
 }
 
-void rtdev_add_async(struct rtdev *d, struct rt_evq *q);
-void rtdev_remove_async(struct rtdev *d, struct rt_evq *q);
+/* Dead or lost: nothing new can be made. */
+static inline bool rtdev_failed(const struct rtdev *d)
+{
+	return d->dead || rtdev_lost(d);
+}
+
+/* [E] Makes it lost. */
+void rtdev_lose(struct rtdev *d);
+
+void rtdev_add_evq(struct rtdev *d, struct rt_evq *q);
+void rtdev_remove_evq(struct rtdev *d, struct rt_evq *q);
 /* [E] To every context's async queue. */
 void rtdev_port_event(struct rtdev *d, enum async_type type);
 

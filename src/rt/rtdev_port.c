@@ -15,12 +15,14 @@
 
 void rtdev_port_event(struct rtdev *d, enum async_type type)
 {
-	rt_lock_acquire(&d->async_lock);
-	for (struct dlist *n = d->async_queues.next; n != &d->async_queues;
-	     n = n->next)
-		evq_push_async(&CONTAINER_OF(n, struct rt_evq, dev_node)->port,
-			       type);
-	rt_lock_release(&d->async_lock);
+	rt_lock_acquire(&d->evq_lock);
+	for (struct dlist *n = d->evqs.next; n != &d->evqs; n = n->next) {
+		struct rt_evq *q = CONTAINER_OF(n, struct rt_evq, dev_node);
+
+		if (q->async)
+			evq_push_async(&q->port, type);
+	}
+	rt_lock_release(&d->evq_lock);
 }
 
 /* ---- the netdev's state and addresses ---- */
@@ -154,7 +156,7 @@ static int bind_locked(struct rtdev *d, uint32_t index,
 	if (err)
 		return err;
 	engine_lock(d);
-	err = udp_link_add_rx(d->link, fd, &e->gid);
+	err = rtdev_lost(d) ? -EIO : udp_link_add_rx(d->link, fd, &e->gid);
 	if (!err)
 		err = nic_add_socket(d, fd);
 	engine_unlock(d);
@@ -169,12 +171,16 @@ static int bind_one(struct rtdev *d, uint32_t index)
 {
 	struct gid_entry e;
 	int err = rt_query_gid(d, index, &e);
+	int cancel;
 
 	if (err)
 		return err == -ENODATA ? -EINVAL : err;
+	/* It waits in cancellation points, with locks. */
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
 	pthread_mutex_lock(&d->control);
 	err = bind_locked(d, index, &e);
 	pthread_mutex_unlock(&d->control);
+	pthread_setcancelstate(cancel, NULL);
 	return err;
 }
 

@@ -42,7 +42,7 @@ enum vb_kind {
 struct vb_context {
 	struct rtdev *dev; /* NULL once closed */
 	struct rt_evq *async;
-	pthread_mutex_t lock; /* guards objs, refs */
+	/* guarded by vb_lists_acquire() */
 	struct dlist objs[VB_KINDS];
 	unsigned int refs;	/* itself, and one an object */
 	struct verbs_context v; /* last: v.context is what the program has */
@@ -164,6 +164,10 @@ VB_CAST(qp, qp)
 
 /* Zeroed memory for an object, or NULL. */
 void *vb_alloc(size_t size);
+/* The lock of all lists and their references; a leaf. Data paths never take
+ * it, and the child of a fork finds it free. */
+void vb_lists_acquire(void);
+void vb_lists_release(void);
 /* Ties an object to its context; vb_obj_del() unties it. An open object keeps
  * the context's memory alive. */
 void vb_obj_add(struct vb_obj *o, struct vb_context *ctx, enum vb_kind kind);

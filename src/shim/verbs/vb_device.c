@@ -17,24 +17,23 @@
 #include "rt/umem.h"
 #include "shim/sighook.h"
 
-static pthread_mutex_t devices_lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_mutex_t lists_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct dlist devices = { &devices, &devices };
 
-/* A child must not inherit the lock in somebody's hands. */
-static void devices_hold(void)
+void vb_lists_acquire(void)
 {
-	pthread_mutex_lock(&devices_lock);
+	pthread_mutex_lock(&lists_lock);
 }
 
-static void devices_release(void)
+void vb_lists_release(void)
 {
-	pthread_mutex_unlock(&devices_lock);
+	pthread_mutex_unlock(&lists_lock);
 }
 
-__attribute__((constructor)) static void devices_init(void)
+__attribute__((constructor)) static void watch_fork(void)
 {
-	/* Out of memory here is out of memory in the loader, too. */
-	(void)pthread_atfork(devices_hold, devices_release, devices_release);
+	(void)pthread_atfork(vb_lists_acquire, vb_lists_release,
+			     vb_lists_release);
 }
 
 void *vb_alloc(size_t size)
@@ -80,7 +79,7 @@ static void device_paths(struct vb_device *d)
 }
 
 /* The known device for rt or a new one, with one more reference. Caller holds
- * devices_lock. */
+ * lists_lock. */
 static struct vb_device *device_ref(const struct rt_device *rt)
 {
 	struct vb_device *d;
@@ -107,12 +106,12 @@ static struct vb_device *device_ref(const struct rt_device *rt)
 
 static void device_unref(struct vb_device *d)
 {
-	pthread_mutex_lock(&devices_lock);
+	vb_lists_acquire();
 	if (--d->refs == 0) {
 		dlist_remove(&d->link);
 		free(d);
 	}
-	pthread_mutex_unlock(&devices_lock);
+	vb_lists_release();
 }
 
 static struct ibv_device **list_build(const struct rt_device *rt, int n)
@@ -123,14 +122,14 @@ static struct ibv_device **list_build(const struct rt_device *rt, int n)
 
 	if (!list)
 		return NULL;
-	pthread_mutex_lock(&devices_lock);
+	vb_lists_acquire();
 	for (i = 0; i < n; i++) {
 		d = device_ref(&rt[i]);
 		if (!d)
 			break;
 		list[i] = &d->ibv;
 	}
-	pthread_mutex_unlock(&devices_lock);
+	vb_lists_release();
 	if (i == n)
 		return list;
 	ibv_free_device_list(list);
@@ -195,14 +194,13 @@ static void context_put(struct vb_context *ctx)
 {
 	bool last;
 
-	pthread_mutex_lock(&ctx->lock);
+	vb_lists_acquire();
 	last = --ctx->refs == 0;
-	pthread_mutex_unlock(&ctx->lock);
+	vb_lists_release();
 	if (!last)
 		return;
 	device_unref(vb_device(ctx->v.context.device));
 	pthread_mutex_destroy(&ctx->v.context.mutex);
-	pthread_mutex_destroy(&ctx->lock);
 	free(ctx);
 }
 
@@ -210,17 +208,17 @@ void vb_obj_add(struct vb_obj *o, struct vb_context *ctx, enum vb_kind kind)
 {
 	o->ctx = ctx;
 	o->kind = kind;
-	pthread_mutex_lock(&ctx->lock);
+	vb_lists_acquire();
 	dlist_push_back(&ctx->objs[kind], &o->link);
 	ctx->refs++;
-	pthread_mutex_unlock(&ctx->lock);
+	vb_lists_release();
 }
 
 void vb_obj_del(struct vb_obj *o)
 {
-	pthread_mutex_lock(&o->ctx->lock);
+	vb_lists_acquire();
 	dlist_remove(&o->link);
-	pthread_mutex_unlock(&o->ctx->lock);
+	vb_lists_release();
 	context_put(o->ctx);
 }
 
@@ -279,7 +277,6 @@ static int context_init(struct vb_context *ctx, struct vb_device *d)
 	}
 	for (kind = 0; kind < VB_KINDS; kind++)
 		dlist_init(&ctx->objs[kind]);
-	pthread_mutex_init(&ctx->lock, NULL);
 	pthread_mutex_init(&c->mutex, NULL);
 	ctx->refs = 1;
 	c->device = &d->ibv;
@@ -300,33 +297,39 @@ static void share_signals(void)
 ABI_EXPORT struct ibv_context *ibv_open_device(struct ibv_device *device)
 {
 	struct vb_context *ctx;
-	int rc;
+	int cancel, rc;
 
 	if (!device)
 		return ret_null(-EINVAL);
 	ctx = vb_alloc(sizeof(*ctx));
 	if (!ctx)
 		return ret_null(-ENOMEM);
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
 	rc = context_init(ctx, vb_device(device));
+	pthread_setcancelstate(cancel, NULL);
 	if (rc) {
 		free(ctx);
 		return ret_null(rc);
 	}
 	share_signals();
-	pthread_mutex_lock(&devices_lock);
+	vb_lists_acquire();
 	vb_device(device)->refs++;
-	pthread_mutex_unlock(&devices_lock);
+	vb_lists_release();
 	return &ctx->v.context;
 }
 
 ABI_EXPORT int ibv_close_device(struct ibv_context *c)
 {
 	struct vb_context *ctx = vb_context(c);
+	int cancel;
 
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
 	orphan_all(ctx);
 	rt_evq_free(ctx->async);
-	close(c->cmd_fd);
+	if (!rtdev_lost(ctx->dev))
+		close(c->cmd_fd);
 	rtdev_close(ctx->dev);
+	pthread_setcancelstate(cancel, NULL);
 	ctx->dev = NULL;
 	ctx->async = NULL;
 	context_put(ctx);
@@ -341,7 +344,7 @@ static struct rt_device *rt_device_copy(const char *name, struct rt_device *ret)
 	struct vb_device *d;
 	struct rt_device *found = NULL;
 
-	pthread_mutex_lock(&devices_lock);
+	vb_lists_acquire();
 	for (l = devices.next; l != &devices && !found; l = l->next) {
 		d = CONTAINER_OF(l, struct vb_device, link);
 		if (!strcmp(d->rt.name, name)) {
@@ -349,7 +352,7 @@ static struct rt_device *rt_device_copy(const char *name, struct rt_device *ret)
 			found = ret;
 		}
 	}
-	pthread_mutex_unlock(&devices_lock);
+	vb_lists_release();
 	return found;
 }
 

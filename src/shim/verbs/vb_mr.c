@@ -165,7 +165,7 @@ static int advise_one(const struct vb_mr *mr, const struct ibv_sge *s,
 	return 0;
 }
 
-/* Caller holds ctx->lock. */
+/* Caller holds the lists' lock. */
 static const struct vb_mr *mr_by_key(struct vb_context *ctx, uint32_t lkey)
 {
 	struct dlist *head = &ctx->objs[VB_MR];
@@ -195,7 +195,7 @@ int vb_advise_mr(struct ibv_pd *pd, enum ibv_advise_mr_advice advice,
 		return ret_errno(-EOPNOTSUPP);
 	if (flags & ~(uint32_t)IBV_ADVISE_MR_FLAG_FLUSH || !num_sge)
 		return ret_errno(-EINVAL);
-	pthread_mutex_lock(&ctx->lock);
+	vb_lists_acquire();
 	for (i = 0; i < num_sge && !rc; i++) {
 		mr = mr_by_key(ctx, sg_list[i].lkey);
 		if (!mr || vb_pd(mr->ibv.pd)->rt != vb_pd(pd)->rt)
@@ -203,7 +203,7 @@ int vb_advise_mr(struct ibv_pd *pd, enum ibv_advise_mr_advice advice,
 		else
 			rc = advise_one(mr, &sg_list[i], write);
 	}
-	pthread_mutex_unlock(&ctx->lock);
+	vb_lists_release();
 	return ret_errno(rc);
 }
 

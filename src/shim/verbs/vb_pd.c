@@ -38,23 +38,23 @@ ABI_EXPORT struct ibv_pd *ibv_alloc_pd(struct ibv_context *c)
 	return pd_publish(pd, ctx);
 }
 
-/* The parents' counts, guarded by the context's lock. */
+/* The parents' counts, guarded by the lists' lock. */
 static void parents_ref(struct vb_pd *pd, uint32_t by)
 {
-	pthread_mutex_lock(&pd->obj.ctx->lock);
+	vb_lists_acquire();
 	pd->parent->children += by;
 	if (pd->td)
 		pd->td->children += by;
-	pthread_mutex_unlock(&pd->obj.ctx->lock);
+	vb_lists_release();
 }
 
-static bool has_children(struct vb_obj *o, const uint32_t *children)
+static bool has_children(const uint32_t *children)
 {
 	bool ret;
 
-	pthread_mutex_lock(&o->ctx->lock);
+	vb_lists_acquire();
 	ret = *children != 0;
-	pthread_mutex_unlock(&o->ctx->lock);
+	vb_lists_release();
 	return ret;
 }
 
@@ -73,7 +73,7 @@ ABI_EXPORT int ibv_dealloc_pd(struct ibv_pd *ibv)
 	struct vb_pd *pd = vb_pd(ibv);
 	int rc = 0;
 
-	if (has_children(&pd->obj, &pd->children))
+	if (has_children(&pd->children))
 		return ret_errno(-EBUSY);
 	if (pd->parent)
 		parents_ref(pd, -1u);
@@ -134,7 +134,7 @@ int vb_dealloc_td(struct ibv_td *ibv)
 {
 	struct vb_td *td = vb_td(ibv);
 
-	if (has_children(&td->obj, &td->children))
+	if (has_children(&td->children))
 		return ret_errno(-EBUSY);
 	vb_obj_del(&td->obj);
 	free(td);
