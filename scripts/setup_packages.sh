@@ -26,7 +26,8 @@ present()
 			${CC:-cc} -E -x c - >/dev/null 2>&1
 		;;
 	file:*)
-		[ -e "$what" ]
+		# shellcheck disable=SC2086
+		ls -d $what >/dev/null 2>&1
 		;;
 	*)
 		echo "packages.txt: unknown check '$1'" >&2

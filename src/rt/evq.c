@@ -200,16 +200,17 @@ int rt_evq_get(struct rt_evq *q, struct rt_event *ret)
 	int err;
 
 	for (;; waited = true) {
-		if (rtdev_failed(q->dev)) {
-			if (!rtdev_dead(q->dev))
-				evq_wake_all(q);
+		if (rtdev_dead(q->dev))
 			return -EIO;
-		}
 		if (pop(q, ret)) {
 			/* Who did not wait leaves no more ups than events. */
 			if (!waited)
 				(void)sem_trywait(&q->ready);
 			return 0;
+		}
+		if (rtdev_lost(q->dev)) {
+			evq_wake_all(q);
+			return -EIO;
 		}
 		err = wait_event(q);
 		if (err)

@@ -79,7 +79,7 @@ int rt_evq_fd(const struct rt_evq *q);
 /* Blocks as a read() of the fd would and as its flags say (a cancellation
  * point).
  * -EAGAIN: O_NONBLOCK and nothing there; -EINTR after a signal handler without
- * SA_RESTART. -EIO: device dead or lost. */
+ * SA_RESTART. -EIO: device dead, or lost and all events given out. */
 MUST_USE int rt_evq_get(struct rt_evq *q, struct rt_event *ret);
 
 /* ---- objects ---- */

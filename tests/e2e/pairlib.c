@@ -60,6 +60,12 @@ static void parse_option(struct pl *p, int c)
 	case 't':
 		p->seconds = atoi(optarg);
 		break;
+	case 'T':
+		p->timeout = atoi(optarg);
+		break;
+	case 'R':
+		p->retry_cnt = atoi(optarg);
+		break;
 	case 'm':
 		p->mode = optarg;
 		break;
@@ -78,7 +84,11 @@ static void parse(struct pl *p, int argc, char **argv)
 	p->qps = p->n = p->seconds = 1;
 	p->size = 65536;
 	p->mode = "";
-	while ((c = getopt(argc, argv, "d:g:p:q:s:n:t:m:l")) != -1)
+	/* A second, beyond what a busy machine's scheduler takes: a loss still
+	 * shows, as a retransmission. */
+	p->timeout = 18;
+	p->retry_cnt = 7;
+	while ((c = getopt(argc, argv, "d:g:p:q:s:n:t:m:T:R:l")) != -1)
 		parse_option(p, c);
 	p->host = argv[optind];
 	p->client = p->host != NULL;
@@ -213,10 +223,8 @@ static void to_rts(struct pl *p, struct ibv_qp *qp, uint32_t dest_qpn,
 				       IBV_QP_MAX_DEST_RD_ATOMIC |
 				       IBV_QP_MIN_RNR_TIMER) == 0);
 	attr.qp_state = IBV_QPS_RTS;
-	/* A second, beyond what a busy machine's scheduler takes: a loss still
-	 * shows, as a retransmission. */
-	attr.timeout = 18;
-	attr.retry_cnt = 7;
+	attr.timeout = (uint8_t)p->timeout;
+	attr.retry_cnt = (uint8_t)p->retry_cnt;
 	attr.rnr_retry = 7;
 	attr.max_rd_atomic = 4;
 	PL_CHECK(ibv_modify_qp(qp, &attr,
@@ -328,4 +336,62 @@ void pl_poll_n(struct pl *p, int n)
 			pl_die("wr %d: %s", (int)wc.wr_id,
 			       ibv_wc_status_str(wc.status));
 	}
+}
+
+/* ---- one process alone ---- */
+
+static void self_open(struct pl_self *s)
+{
+	struct ibv_device **list = ibv_get_device_list(NULL);
+
+	PL_CHECK(list && list[0]);
+	s->ctx = ibv_open_device(list[0]);
+	PL_CHECK(s->ctx);
+	ibv_free_device_list(list);
+	s->pd = ibv_alloc_pd(s->ctx);
+	PL_CHECK(s->pd);
+	s->channel = ibv_create_comp_channel(s->ctx);
+	PL_CHECK(s->channel);
+	s->cq = ibv_create_cq(s->ctx, 64, s, s->channel, 0);
+	PL_CHECK(s->cq);
+	s->mr = ibv_reg_mr(s->pd, s->buf, sizeof(s->buf), PL_FLAG_ACCESS);
+	PL_CHECK(s->mr);
+}
+
+void pl_self_start(struct pl_self *s)
+{
+	struct pl p = { .qps = 1, .timeout = 18, .retry_cnt = 7 };
+
+	memset(s, 0, sizeof(*s));
+	self_open(s);
+	p.pd = s->pd;
+	p.cq = s->cq;
+	PL_CHECK(ibv_query_port(s->ctx, 1, &p.port_attr) == 0);
+	PL_CHECK(ibv_query_gid(s->ctx, 1, 0, &p.gid) == 0);
+	s->qp = make_qp(&p);
+	to_rts(&p, s->qp, s->qp->qp_num, &p.gid);
+}
+
+void pl_self_write(struct pl_self *s, int n)
+{
+	const size_t half = sizeof(s->buf) / 2;
+	struct pl p = { .qp = &s->qp, .cq = s->cq, .rkey = s->mr->rkey };
+
+	for (int i = 0; i < n; i++) {
+		memset(s->buf, i + 1, half);
+		pl_post(&p, 0, IBV_WR_RDMA_WRITE, s->mr, s->buf, half,
+			(uintptr_t)s->buf + half);
+		pl_poll_n(&p, 1);
+		PL_CHECK(memcmp(s->buf, s->buf + half, half) == 0);
+	}
+}
+
+void pl_self_stop(struct pl_self *s)
+{
+	PL_CHECK(ibv_destroy_qp(s->qp) == 0);
+	PL_CHECK(ibv_dereg_mr(s->mr) == 0);
+	PL_CHECK(ibv_destroy_cq(s->cq) == 0);
+	PL_CHECK(ibv_destroy_comp_channel(s->channel) == 0);
+	PL_CHECK(ibv_dealloc_pd(s->pd) == 0);
+	PL_CHECK(ibv_close_device(s->ctx) == 0);
 }

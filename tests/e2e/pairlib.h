@@ -4,7 +4,7 @@
  * a server and a client, with RC QPs between them. Plain libibverbs.
  *
  *   PROG [-d DEV] [-g GID] -p PORT [-q QPS] [-s SIZE] [-n N] [-t S] [-m MODE]
- *        [-l] [HOST]
+ *        [-T TIMEOUT] [-R RETRY_CNT] [-l] [HOST]
  *
  * With HOST it is the client. Whatever fails ends the process with status 1
  * and a line on stderr: pl_die().
@@ -26,6 +26,7 @@ struct pl {
 	bool client, late;
 	const char *host, *port, *device, *mode;
 	int gid_index, qps, n, seconds;
+	int timeout, retry_cnt; /* of the QPs; 18 and 7 */
 	size_t size;
 
 	int sock; /* TCP to the other process */
@@ -77,5 +78,20 @@ struct ibv_wc pl_poll(struct pl *p);
 void pl_poll_n(struct pl *p, int n);
 
 int64_t pl_now_ns(void);
+
+/* One process alone: a device and an RC QP that is connected to itself. */
+struct pl_self {
+	struct ibv_context *ctx;
+	struct ibv_pd *pd;
+	struct ibv_comp_channel *channel;
+	struct ibv_cq *cq;
+	struct ibv_qp *qp;
+	struct ibv_mr *mr;
+	uint8_t buf[8192]; /* one half is written to the other */
+};
+void pl_self_start(struct pl_self *s);
+/* n WRITEs, one after another, polled for and compared. */
+void pl_self_write(struct pl_self *s, int n);
+void pl_self_stop(struct pl_self *s);
 
 #endif
