@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 #
 # test_full.sh BUILD - `make test-full`: everything of `make test`, then
+#   - longer variants of some of them (E2E_LONG=1),
 #   - the machines' suites under address and undefined-behaviour sanitizers,
 #   - a build with clang, warnings as errors, and the same suites,
 #   - each fuzz target on new inputs for FUZZ_SECONDS (60),
@@ -103,7 +104,7 @@ interop()
 		--timeout-multiplier 8
 }
 
-step "the tests of make test" python3 scripts/run_tests.py "$build"
+step "the tests of make test, long variants" env E2E_LONG=1 python3 scripts/run_tests.py "$build"
 step "address and undefined-behaviour sanitizers" sanitized
 step "clang" with_clang
 step "fuzzing" fuzzed

@@ -3,12 +3,16 @@
  * cancel.c - threads are cancelled inside verbs calls, -n of each kind: asleep
  * in ibv_get_cq_event, in a poll loop, in loops of control verbs. What a
  * cancelled thread had made may leak; everybody else goes on.
+ *
+ *   cancel -x US   posts and polls until a signal, after so many microseconds,
+ *                  whose handler calls exit(): inside the engine, mostly
  */
 #include <errno.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/time.h>
 #include <unistd.h>
 
 #include "pairlib.h"
@@ -129,9 +133,29 @@ static void event_after_cancel(void)
 	ibv_ack_cq_events(cq, 1);
 }
 
+static void exit_now(int sig)
+{
+	(void)sig;
+	exit(0);
+}
+
+static _Noreturn void exit_in_handler(int us)
+{
+	struct itimerval soon = { .it_value = { 0, us } };
+
+	pl_self_start(&s);
+	signal(SIGALRM, exit_now);
+	setitimer(ITIMER_REAL, &soon, NULL);
+	for (;;)
+		pl_self_write(&s, 1);
+}
+
 int main(int argc, char **argv)
 {
 	int n = argc > 1 ? atoi(argv[1]) : 20;
+
+	if (argc > 2)
+		exit_in_handler(atoi(argv[2]));
 
 	alarm(60); /* a hang is a failure */
 	pl_self_start(&s);

@@ -97,6 +97,13 @@ def dies(how, status):
     next_run()
 
 
+def exits_inside():
+    for i in range(20 if LONG else 4):
+        rc, out = run([helper("cancel"), "-x", 1000 + 313 * i], opts=STOCK)
+        expect(rc == 0, "status %d\n%s" % (rc, out))
+    next_run()
+
+
 def program_killed(args):
     """Debian's programs, killed in the middle; the peer ends by itself or does
     not notice, and the next run is undisturbed."""
@@ -138,10 +145,12 @@ def counts(process):
 
 
 def stops_and_goes_on():
-    """Stopped for less than the retries last: everything arrives."""
-    stop_s = 10 if LONG else 2
+    """Stopped for longer than a timeout, for less than the retries last:
+    everything arrives."""
+    stop_s, timeout = (10, 19) if LONG else (1.2, 16)  # 17 s, 2.1 s
     server, client = start_pair(
-        [helper("stream"), "-t", stop_s + 3, *PATIENT], opts=STOCK)
+        [helper("stream"), "-t", int(stop_s) + 2, "-T", timeout, "-R", 7],
+        opts=STOCK)
     client.wait_text("done")
     os.killpg(server.popen.pid, signal.SIGSTOP)
     begin = time.monotonic()
@@ -155,7 +164,9 @@ def stops_and_goes_on():
            "messages went on while the server was stopped")
     expect([t for t, _ in seen if t > end], "nothing after the stop")
     pair.none_of([("link", "rx_bad_icrc")])
-    print("# %d timeouts" % pair.c.get("req_timeouts"))
+    n = pair.c.get("req_timeouts")
+    expect(1 <= n < 8, "%d timeouts" % n)
+    print("# %d timeouts" % n)
     next_run()
 
 
@@ -261,6 +272,7 @@ def main():
     test("_exit()", dies, "_exit", 0)
     test("exit() while threads are inside verbs", dies, "exit_threads", 0)
     test("exit() in a signal handler", dies, "exit_signal", 0)
+    test("exit() in a handler that interrupts the engine", exits_inside)
     if LONG:
         for program in ("ib_write_bw", "ib_read_bw", "ib_send_bw"):
             test("%s killed" % program, program_killed,

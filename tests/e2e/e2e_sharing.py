@@ -113,7 +113,7 @@ def one_stops():
 def one_is_killed(role):
     """Server or client of a pair dies in the middle; the other eight do not
     notice, and a newcomer takes its place while they go on."""
-    five = FivePairs(5 if not LONG else 20)
+    five = FivePairs(20 if LONG else 4)
     try:
         server, client = five.pairs[0]
         victim = server if role == "server" else client
