@@ -5,7 +5,8 @@ shares nothing with softhca, finds every ICRC right."""
 import subprocess
 
 import icrc_check
-from e2e_lib import (devices, done, expect, need, run_pair, test, tmp_path)
+from e2e_lib import (devices, done, expect, isolate, need, run_pair, test,
+                     tmp_path)
 
 
 def tshark_finds_nothing(path):
@@ -48,6 +49,7 @@ def a_flipped_bit_is_found():
 
 
 def main():
+    isolate()
     device = devices()[0]
     for family in ("v4", "v6"):
         gid = device.gid_of(family)

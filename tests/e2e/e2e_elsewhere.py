@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 """A process whose CPU is elsewhere: one-sided access to one that sleeps and
 one that computes."""
-from e2e_lib import done, helper, run_pair, test
+from e2e_lib import done, helper, isolate, run_pair, test
 
 STOCK = ["--rcvbuf", "stock"]
 
@@ -17,6 +17,7 @@ def onesided(mode):
 
 
 def main():
+    isolate()
     test("WRITE and READ into a process that sleeps", onesided, "sleep")
     test("WRITE and READ into a process that computes", onesided, "compute")
     done()

@@ -5,8 +5,8 @@ data right, and the counters say what the network did and what it cost."""
 import re
 
 import icrc_check
-from e2e_lib import (HOST, SOFTHCA, Process, done, expect, finish_pair,
-                     free_port, helper, run, test, tmp_path)
+from e2e_lib import (HOST, Process, SOFTHCA, done, expect, finish_pair,
+                     free_port, helper, isolate, run, test, tmp_path)
 
 OPS = ("send", "write", "read", "atomic")
 COUNTERS = ("drop", "dup", "reorder", "delay", "corrupt", "ce", "blackhole",
@@ -224,6 +224,7 @@ def throughput():
 
 
 def main():
+    isolate()
     for plan, does, resends in PLANS:
         for mode in OPS:
             test("%s under %s" % (mode, plan), work, mode, plan, does,

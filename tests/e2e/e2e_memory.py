@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 """User memory is the program's: it writes while the NIC reads, polls while the
 NIC writes, and unmaps while either goes on."""
-from e2e_lib import device_with, done, expect, helper, run_pair, test
+from e2e_lib import device_with, done, expect, helper, isolate, run_pair, test
 
 STOCK = ["--rcvbuf", "stock"]
 
@@ -37,6 +37,7 @@ def unmap(case, *flags):
 
 
 def main():
+    isolate()
     test("READ of memory that a thread writes, 10 s",
          read_of_changing_memory)
     test("the last byte of 64 KiB implies the others", last_byte)

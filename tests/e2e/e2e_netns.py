@@ -2,33 +2,8 @@
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 """A second local interface, in a network namespace made for the test: all four
 pingpongs and perftest over its addresses."""
-import subprocess
-
-from e2e_lib import (Skip, device_with, done, expect, in_own_netns, require,
-                     run_pair, test)
-
-ADDRESS = "10.99.0.1"
-ADDRESS6 = "fd99::1"
-
-
-def add_interface():
-    """A dummy, or one end of a veth pair where the kernel has no dummies."""
-    kinds = ("link add shca-test type dummy",
-             "link add shca-test type veth peer name shca-peer")
-    for cmd in kinds:
-        if subprocess.run(["ip"] + cmd.split(), check=False,
-                          capture_output=True).returncode == 0:
-            break
-    else:
-        raise Skip("the kernel makes neither dummy nor veth interfaces")
-    if cmd == kinds[1]:
-        for what in ("addrgenmode none", "up"):
-            subprocess.run(["ip", "link", "set", "shca-peer"] + what.split(),
-                           check=True)
-    for cmd in ("addr add %s/24 dev shca-test" % ADDRESS,
-                "-6 addr add %s/64 dev shca-test nodad" % ADDRESS6,
-                "link set shca-test up"):
-        subprocess.run(["ip"] + cmd.split(), check=True)
+from e2e_lib import (ADDRESS, ADDRESS6, add_interface, device_with, done,
+                     expect, in_own_netns, require, run_pair, test)
 
 
 def pingpong(kind, gid_text, *flags):

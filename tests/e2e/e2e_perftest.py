@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 """perftest, unmodified: bandwidth and latency of every operation that it
 offers, on the stock receive buffer and without one retransmission."""
-from e2e_lib import done, expect, run_pair, test
+from e2e_lib import done, expect, isolate, run_pair, test
 
 STOCK = ["--rcvbuf", "stock"]
 FAST = ["-F"]
@@ -41,6 +41,7 @@ def add(program, conn, size, iters, *flags):
 
 
 def main():
+    isolate()
     for op in ("send", "write", "read"):
         add("ib_%s_bw" % op, "RC", 65536, 3000)
         add("ib_%s_bw" % op, "RC", 2, 3000)

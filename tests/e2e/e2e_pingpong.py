@@ -3,7 +3,7 @@
 """ibverbs-utils' pingpongs, unmodified: four transports, polling and events,
 every listed GID, with data check, from one byte to 1 MiB."""
 from e2e_lib import (Failed, Process, devices, done, expect, free_port,
-                     run_pair, test)
+                     isolate, run_pair, test)
 
 STOCK = ["--rcvbuf", "stock"]
 ITERS = {1: 500, 1024: 500, 4096: 500, 1 << 20: 50}
@@ -57,6 +57,7 @@ def without_gid(device):
 
 
 def main():
+    isolate()
     first = True
     for device in devices():
         for gid in device.gids:

@@ -4,7 +4,7 @@
 import os
 import re
 
-from e2e_lib import done, expect, need, run_pair, test
+from e2e_lib import done, expect, isolate, need, run_pair, test
 
 STOCK = ["--rcvbuf", "stock"]
 
@@ -27,10 +27,13 @@ def pingpong_in_a_second():
 
 def perftest(program, *flags):
     pair = pinned([program, "-F", *flags], limit_s=30)
-    pair.no_wire_loss()
+    # With two programs on one CPU an answer may be late, never lost.
+    pair.none_of([("link", "rx_bad_icrc"), ("link", "rx_overflow"),
+                  ("hca", "req_seq_naks")])
 
 
 def main():
+    isolate()
     test("ibv_rc_pingpong -n 1000 in under 1 s", pingpong_in_a_second)
     for op in ("send", "write", "read"):
         test("ib_%s_bw" % op, perftest, "ib_%s_bw" % op, "-n", 1000)
