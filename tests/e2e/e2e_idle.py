@@ -25,7 +25,9 @@ def switches(pid):
 def idle_costs_nothing():
     """Both sides wait in ibv_get_cq_event for 10 s: no thread of either may
     be switched to or from even once."""
-    server, client = start_pair([helper("channel_wait")], opts=STOCK)
+    # A timer that was set for the last send goes off once more, for nothing.
+    server, client = start_pair([helper("channel_wait"), "-T", 14],
+                                opts=STOCK)
     try:
         pids = []
         for p in (server, client):

@@ -109,7 +109,7 @@ def program_killed(args):
     not notice, and the next run is undisturbed."""
     need(args[0])
     server, client = start_pair(args, opts=STOCK)
-    time.sleep(0.3)
+    time.sleep(1.5)  # perftest is in its loop by then
     server.popen.send_signal(signal.SIGKILL)
     client.kill()
     server.kill()
