@@ -75,8 +75,11 @@ static void steer(const struct udp_group *g, int fd)
 		BPF_STMT(BPF_LD | BPF_B | BPF_ABS, 5),
 		BPF_STMT(BPF_RET | BPF_A, 0),
 	};
-	struct sock_fprog prog = { .len = ARRAY_SIZE(code), .filter = code };
+	struct sock_fprog prog;
 
+	memset(&prog, 0, sizeof(prog)); /* padding too: valgrind looks at it */
+	prog.len = ARRAY_SIZE(code);
+	prog.filter = code;
 	if (setsockopt(fd, SOL_SOCKET, SO_ATTACH_REUSEPORT_CBPF, &prog,
 		       sizeof(prog)))
 		note(g, "no steering by QPN on port 4791 "
