@@ -348,6 +348,8 @@ def guest(mtu=1500):
             make_base()  # the new namespace has no way to the mirrors
         e2e_lib.in_own_netns()
         make_wire(mtu)
+        # The namespace's root is not the one who owns /tmp/softhca-0.
+        os.environ["XDG_RUNTIME_DIR"] = e2e_lib.tmp_dir()
     except Skip as e:
         skip_all(e)
     return Guest(make_initramfs(), mtu)
