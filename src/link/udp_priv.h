@@ -120,6 +120,8 @@ struct udp_tx {
 #define UDP_RX_BUFS 64 /* without UDP_GRO */
 #define UDP_RX_BUF_BYTES 4608
 #define UDP_ID_GUESSES 64
+/* So many frames without DF in a row, and the source has changed its ways. */
+#define UDP_DF_DOUBTS 16
 
 struct udp_rx_sock {
 	int fd;
@@ -147,6 +149,10 @@ struct udp_id_guess {
 	uint16_t sport; /* 0: entry for the address as a whole */
 	uint16_t last_id;
 	uint8_t mode; /* enum udp_id_mode that was right last */
+	/* Of the entry for an address: it sets DF, and how many frames in a
+	 * row seemed not to. */
+	bool df;
+	uint8_t without_df;
 };
 
 struct udp_rx {
@@ -157,7 +163,9 @@ struct udp_rx {
 	uint8_t *buf; /* nbufs * buf_bytes */
 	struct udp_rx_io io[UDP_RX_BUFS];
 	struct mmsghdr hdr[UDP_RX_BUFS];
-	struct udp_id_guess guess[UDP_ID_GUESSES];
+	/* [0]: of addresses, [1]: of their ports. They are looked up in turns
+	 * and must not drive each other out. */
+	struct udp_id_guess guess[2][UDP_ID_GUESSES];
 	udp_link_rx_fn fn; /* of the udp_link_rx() under way */
 	void *fn_ctx;
 };

@@ -9,6 +9,10 @@
  * fails, the ID that makes the ICRC right is computed; when it is one that any
  * habit predicts the frame is as good as checked exactly, else it is accepted
  * as `relaxed` or refused if strict. What was found is remembered either way.
+ *
+ * A source that has set DF goes on to: without it, what was computed is the
+ * trace of damage. Both single bits that no ID gives away (docs/wire.md) are
+ * seen by this.
  */
 #include "link/udp.h"
 
@@ -89,7 +93,8 @@ static struct udp_id_guess *guess_get(struct udp_rx *rx, const struct gid *src,
 	uint32_t h = (get_be32(src->raw + 12) ^ get_be32(src->raw + 8) ^
 		      get_be32(src->raw) ^ sport) *
 		     0x9e3779b1u;
-	struct udp_id_guess *g = &rx->guess[h >> 16 & (UDP_ID_GUESSES - 1)];
+	struct udp_id_guess *g =
+		&rx->guess[sport != 0][h >> 16 & (UDP_ID_GUESSES - 1)];
 
 	if (g->sport != sport || !gid_eq(&g->src, src))
 		*g = (struct udp_id_guess){ .src = *src, .sport = sport };
@@ -110,12 +115,21 @@ static void predict(struct udp_rx *rx, const struct rocev2_flow *f,
 
 static void learn(struct udp_rx *rx, const struct rocev2_flow *f, uint8_t mode)
 {
-	struct udp_id_guess *g;
+	struct udp_id_guess *g = guess_get(rx, &f->src, 0);
 
-	guess_get(rx, &f->src, 0)->last_id = f->ip_id;
+	g->last_id = f->ip_id;
+	g->df = f->df;
+	g->without_df = 0;
 	g = guess_get(rx, &f->src, f->sport);
 	g->last_id = f->ip_id;
 	g->mode = mode;
+}
+
+static bool df_plausible(struct udp_rx *rx, const struct rocev2_flow *f)
+{
+	struct udp_id_guess *g = guess_get(rx, &f->src, 0);
+
+	return f->df || !g->df || ++g->without_df >= UDP_DF_DOUBTS;
 }
 
 /* The slow way, for a frame whose likeliest ID was wrong. */
@@ -125,7 +139,8 @@ static bool icrc_search(struct udp_link *l, struct rocev2_flow *f,
 {
 	uint8_t mode;
 
-	if (!rocev2_icrc_ok_any_id(f, pkt, len, &f->ip_id, &f->df)) {
+	if (!rocev2_icrc_ok_any_id(f, pkt, len, &f->ip_id, &f->df) ||
+	    !df_plausible(&l->rx, f)) {
 		l->count.rx_bad_icrc++;
 		return false;
 	}

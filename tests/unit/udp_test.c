@@ -956,13 +956,75 @@ static void test_foreign_ids(void **state)
 	foreign_frame(&s, 5, 0, true); /* what plain sockets send */
 	receive(p);
 	assert_int_equal(r->rx_icrc_relaxed, 2);
-	foreign_frame(&s, 6, 0x1242, false); /* without DF */
+	check_all(p, 6);
+	assert_int_equal(r->rx_bad_icrc, 0);
+	close(s.fd);
+	pair_free(p);
+}
+
+/* A source that never sets DF is as good; one that has set it is believed to
+ * have stopped only when it is no single frame. */
+static void test_foreign_df(void **state)
+{
+	struct gid addr = lo4();
+	struct pair *p = pair_new(&addr, true, true, false);
+	const struct udp_link_counters *r = udp_link_counters(p->rx);
+	struct foreign s;
+	uint16_t i;
+
+	(void)state;
+	foreign_open(&s);
+	foreign_frame(&s, 0, 0x1242, false);
+	foreign_frame(&s, 1, 0x1243, false);
+	foreign_frame(&s, 2, 0x1300, true);
 	receive(p);
 	assert_int_equal(r->rx_icrc_relaxed, 3);
-	check_all(p, 7);
-	assert_int_equal(p->seen[6].flow.ip_id, 0x1242);
-	assert_false(p->seen[6].flow.df);
-	assert_int_equal(r->rx_bad_icrc, 0);
+	for (i = 1; i < UDP_DF_DOUBTS; i++)
+		foreign_frame(&s, 99, 0x1300 + i, false);
+	receive(p);
+	assert_int_equal(r->rx_bad_icrc, UDP_DF_DOUBTS - 1);
+	foreign_frame(&s, 3, 0x1400, false);
+	foreign_frame(&s, 4, 0x1401, false);
+	receive(p);
+	check_all(p, 5);
+	assert_int_equal(p->seen[4].flow.ip_id, 0x1401);
+	assert_false(p->seen[4].flow.df);
+	assert_int_equal(r->rx_bad_icrc, UDP_DF_DOUBTS - 1);
+	close(s.fd);
+	pair_free(p);
+}
+
+/* Every single bit of damage is found, also those that some ID with a DF of the
+ * other sign would explain (docs/wire.md). */
+static void test_foreign_damage(void **state)
+{
+	static const struct {
+		unsigned byte, bit;
+	} unseen[] = { { 173, 3 }, { 1834, 6 } }; /* of the UDP payload */
+	struct gid addr = lo4();
+	struct pair *p = pair_new(&addr, false, false, false);
+	const struct udp_link_counters *r = udp_link_counters(p->rx);
+	uint8_t f[4096 + ICRC_BYTES];
+	struct foreign s;
+	struct rocev2_flow probe;
+
+	(void)state;
+	foreign_open(&s);
+	foreign_frame(&s, 0, 0x1234, true);
+	receive(p);
+	for (unsigned i = 0; i < ARRAY_SIZE(unseen); i++) {
+		build(f, QPN, 99, 4096);
+		s.flow.ip_id = (uint16_t)(0x1235 + i);
+		rocev2_seal(&s.flow, f, 4096);
+		f[unseen[i].byte] ^= (uint8_t)(1u << unseen[i].bit);
+		probe = s.flow;
+		assert_true(rocev2_icrc_ok_any_id(&probe, f, sizeof(f),
+						  &probe.ip_id, &probe.df));
+		foreign_send(&s, f, sizeof(f));
+		receive(p);
+		assert_int_equal(r->rx_bad_icrc, i + 1);
+	}
+	check_all(p, 1);
 	close(s.fd);
 	pair_free(p);
 }
@@ -1133,6 +1195,8 @@ int main(void)
 		cmocka_unit_test_teardown(test_spoilt, clean_up),
 		cmocka_unit_test_teardown(test_wrong_source, clean_up),
 		cmocka_unit_test_teardown(test_foreign_ids, clean_up),
+		cmocka_unit_test_teardown(test_foreign_df, clean_up),
+		cmocka_unit_test_teardown(test_foreign_damage, clean_up),
 		cmocka_unit_test_teardown(test_foreign_ids_strict, clean_up),
 		cmocka_unit_test_teardown(test_garbage, clean_up),
 		cmocka_unit_test_teardown(test_overflow, clean_up),
