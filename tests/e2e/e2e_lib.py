@@ -381,7 +381,7 @@ def _netns_command():
     return cmd
 
 
-def _inside():
+def inside_own_netns():
     return os.environ.get("E2E_NETNS") == "1"
 
 
@@ -397,7 +397,7 @@ def in_own_netns():
     """Runs the calling test file again inside a new network namespace with
     loopback up, and returns when inside: nobody else's sockets, addresses or
     processes are there. Ends the file as skipped where none can be made."""
-    if _inside():
+    if inside_own_netns():
         _ip("link set lo up")
         return
     try:
@@ -411,7 +411,7 @@ def isolate():
     """The same, with a second interface, for tests that run anywhere but
     should not meet the machine's other users of port 4791 (another run of the
     tests, say). Where no namespace can be made they run where they are."""
-    if _inside():
+    if inside_own_netns():
         _ip("link set lo up")
         with contextlib.suppress(Skip):
             add_interface()
