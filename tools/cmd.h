@@ -5,6 +5,7 @@
 #ifndef SOFTHCA_TOOLS_CMD_H
 #define SOFTHCA_TOOLS_CMD_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #define CMD_PATH_MAX 1024
@@ -22,13 +23,21 @@ int cmd_devices(int argc, char **argv);
 
 /* "softhca: ..." on stderr with a newline. */
 void complain(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+/* The same, when --verbose was given. */
+void remark(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 
 /* ---- sys_tree.c ---- */
 
 /* Makes the sysfs tree that programs are shown, below a directory of this
  * user's; kept for the next run and shared by runs in one network namespace.
- * Writes its path. 0, or -errno after complaining. */
+ * Writes its path. 0, or -errno: no directory will do; said at --verbose. */
 int sys_tree_make(char ret_path[CMD_PATH_MAX]);
+
+/* ---- sanitizer.c ---- */
+
+/* True: the program is built with a sanitizer whose runtime must be the first
+ * library of the process; its name to preload. */
+bool sanitizer_runtime(const char *program, char ret[CMD_PATH_MAX]);
 
 /* ---- lib_dir.c ---- */
 

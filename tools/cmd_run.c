@@ -271,9 +271,10 @@ static void prepend(const char *variable, const char *value)
 	free(both);
 }
 
-static int set_libraries(bool no_preload)
+static int set_libraries(const struct run_args *a)
 {
 	char dir[CMD_PATH_MAX], lib[CMD_PATH_MAX + 32], tree[CMD_PATH_MAX];
+	char first[CMD_PATH_MAX];
 
 	if (lib_dir_find(dir))
 		return -1;
@@ -284,13 +285,17 @@ static int set_libraries(bool no_preload)
 		return -1;
 	}
 	prepend("LD_LIBRARY_PATH", dir);
-	if (no_preload)
+	if (a->no_preload)
 		return 0;
-	if (sys_tree_make(tree))
-		return -1;
-	set("SOFTHCA_SYSFS", tree);
+	/* Without it programs that look there see no devices; verbs do. */
+	if (!sys_tree_make(tree))
+		set("SOFTHCA_SYSFS", tree);
 	snprintf(lib, sizeof(lib), "%s/libsofthca_path.so", dir);
 	prepend("LD_PRELOAD", lib);
+	if (sanitizer_runtime(a->program[0], first)) {
+		remark("%s goes in front of what is preloaded", first);
+		prepend("LD_PRELOAD", first);
+	}
 	return 0;
 }
 
@@ -303,8 +308,7 @@ int cmd_run(int argc, char **argv)
 	argv[0] = (char *)"softhca run";
 	argp_parse(&argp, argc, argv, ARGP_IN_ORDER, NULL, &a);
 	if ((a.stats && start_file(a.stats, "SOFTHCA_STATS", NULL, 0)) ||
-	    (a.capture && start_capture(a.capture)) ||
-	    set_libraries(a.no_preload))
+	    (a.capture && start_capture(a.capture)) || set_libraries(&a))
 		return EXIT_OURS;
 	execvp(a.program[0], a.program);
 	err = errno;

@@ -6,6 +6,7 @@
 
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 static const struct command {
@@ -18,15 +19,32 @@ static const struct command {
 };
 #define N_COMMANDS (sizeof(commands) / sizeof(commands[0]))
 
+static void say(const char *fmt, va_list ap)
+{
+	fputs("softhca: ", stderr);
+	vfprintf(stderr, fmt, ap);
+	fputc('\n', stderr);
+}
+
 void complain(const char *fmt, ...)
 {
 	va_list ap;
 
-	fputs("softhca: ", stderr);
 	va_start(ap, fmt);
-	vfprintf(stderr, fmt, ap);
+	say(fmt, ap);
 	va_end(ap);
-	fputc('\n', stderr);
+}
+
+void remark(const char *fmt, ...)
+{
+	const char *verbose = getenv("SOFTHCA_VERBOSE");
+	va_list ap;
+
+	if (!verbose || strcmp(verbose, "1") != 0)
+		return;
+	va_start(ap, fmt);
+	say(fmt, ap);
+	va_end(ap);
 }
 
 static void help(FILE *f)

@@ -11,11 +11,11 @@
  *       class/infiniband_verbs/<device>/ibdev
  *       dev/infiniband/
  *
- * BASE is $XDG_RUNTIME_DIR or /tmp/softhca-<uid>, in either case a directory
- * that is ours and nobody else writes to. Files are replaced by rename, so
- * that programs of an earlier run never read half of one. What is stale stays
- * until its device is there again: no program asks for it. All may read: a
- * program that changes its user still sees it.
+ * BASE is the first of $XDG_RUNTIME_DIR, /tmp/softhca-<uid> and
+ * /dev/shm/softhca-<uid> that can be written to, is ours and nobody else's.
+ * Files are replaced by rename, so that programs of an earlier run never read
+ * half of one. What is stale stays until its device is there again: no program
+ * asks for it. All may read: a program that changes its user still sees it.
  */
 #include "tools/cmd.h"
 
@@ -223,37 +223,18 @@ static int own_dir(const char *path)
 {
 	if (mkdir(path, 0755) && errno != EEXIST)
 		return -errno;
-	return is_own_dir(path) ? 0 : -EPERM;
+	if (!is_own_dir(path))
+		return -EPERM;
+	return access(path, W_OK) ? -errno : 0;
 }
 
-static int base_dir(char ret[CMD_PATH_MAX])
+static int tree_dir(const char *base, char ret[CMD_PATH_MAX])
 {
-	const char *run = getenv("XDG_RUNTIME_DIR");
-
-	if (run && run[0] == '/' && is_own_dir(run)) {
-		if (snprintf(ret, CMD_PATH_MAX, "%s/softhca", run) >=
-		    CMD_PATH_MAX)
-			return -ENAMETOOLONG;
-		if (!own_dir(ret))
-			return 0;
-	}
-	snprintf(ret, CMD_PATH_MAX, "/tmp/softhca-%u", (unsigned)geteuid());
-	return own_dir(ret);
-}
-
-static int tree_dir(char ret[CMD_PATH_MAX])
-{
-	char base[CMD_PATH_MAX];
 	struct stat ns;
-	int rc;
+	int rc = own_dir(base);
 
-	rc = base_dir(base);
-	if (rc) {
-		complain("%s: %s", base,
-			 rc == -EPERM ? "not a directory of yours alone"
-				      : strerror(-rc));
+	if (rc)
 		return rc;
-	}
 	if (stat("/proc/self/ns/net", &ns))
 		ns.st_ino = 0; /* a kernel without namespaces */
 	if (snprintf(ret, CMD_PATH_MAX, "%s/net-%llu", base,
@@ -280,22 +261,42 @@ static int fill(struct tree *t)
 	return t->rc;
 }
 
-int sys_tree_make(char ret_path[CMD_PATH_MAX])
+static int make_in(const char *base, char ret_path[CMD_PATH_MAX])
 {
 	struct tree t = { 0 };
-	int rc;
+	int rc = tree_dir(base, ret_path);
 
-	rc = tree_dir(ret_path);
+	if (!rc) {
+		t.root = open(ret_path, O_DIRECTORY | O_PATH | O_CLOEXEC);
+		rc = t.root < 0 ? -errno : fill(&t);
+		if (t.root >= 0)
+			close(t.root);
+	}
 	if (rc)
-		return rc;
-	t.root = open(ret_path, O_DIRECTORY | O_PATH | O_CLOEXEC);
-	if (t.root < 0)
-		rc = -errno;
-	else
-		rc = fill(&t);
-	if (t.root >= 0)
-		close(t.root);
+		remark("%s: %s", base,
+		       rc == -EPERM ? "not a directory of yours alone"
+				    : strerror(-rc));
+	return rc;
+}
+
+int sys_tree_make(char ret_path[CMD_PATH_MAX])
+{
+	static const char *const tops[] = { "/tmp", "/dev/shm" };
+	const char *run = getenv("XDG_RUNTIME_DIR");
+	char base[CMD_PATH_MAX];
+	int rc = -ENOENT;
+	size_t i;
+
+	if (run && run[0] == '/' && is_own_dir(run) &&
+	    snprintf(base, sizeof(base), "%s/softhca", run) < (int)sizeof(base))
+		rc = make_in(base, ret_path);
+	for (i = 0; rc && i < sizeof(tops) / sizeof(tops[0]); i++) {
+		snprintf(base, sizeof(base), "%s/softhca-%u", tops[i],
+			 (unsigned)geteuid());
+		rc = make_in(base, ret_path);
+	}
 	if (rc)
-		complain("%s: %s", ret_path, strerror(-rc));
+		remark("no directory for a tree like /sys/class/infiniband: "
+		       "the program does not see one");
 	return rc;
 }

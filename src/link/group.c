@@ -6,6 +6,7 @@
 #include "link/group.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <netinet/in.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -407,6 +408,17 @@ static int settle(struct udp_group *g, const struct group_addr *a,
 	return 0;
 }
 
+/* The socket of index i. Without steering there must be one in the kernel's
+ * group: it has all indices up to its owner's. */
+static int fill_one(struct udp_group *g, const struct group_addr *a, unsigned i,
+		    int *ret_fd)
+{
+	if (i == 0 || !group_sock_lone(a->fd[0]))
+		return group_sock_open(g, &a->gid, a->ifindex, i == 0, ret_fd);
+	*ret_fd = fcntl(a->fd[0], F_DUPFD_CLOEXEC, 0);
+	return *ret_fd < 0 ? -errno : 0;
+}
+
 /* Binds what is missing up to our own slot. */
 static int fill(struct udp_group *g, struct group_addr *a)
 {
@@ -417,7 +429,7 @@ static int fill(struct udp_group *g, struct group_addr *a)
 		unsigned i = a->n;
 		int fd;
 
-		err = group_sock_open(g, &a->gid, a->ifindex, i == 0, &fd);
+		err = fill_one(g, a, i, &fd);
 		if (!err)
 			addr_put(a, i, fd);
 	}
@@ -443,6 +455,22 @@ static int extend(struct udp_group *g, struct group_addr *a,
 	return err ? explain(g, a, err) : 0;
 }
 
+/* An address without steering is its first user's, who has the highest index;
+ * whoever takes that slot later adopts it. */
+static int refuse_second(const struct udp_group *g, const struct group_addr *a)
+{
+	char addr[48];
+
+	if (a->n == 0 || a->n == g->slot + 1 || !group_sock_lone(a->fd[0]))
+		return 0;
+	return group_fail(-EADDRINUSE,
+			  "UDP port 4791 of %s belongs to another process; "
+			  "sharing it needs SO_ATTACH_REUSEPORT_CBPF, which "
+			  "was refused to that one: use another address or "
+			  "network namespace",
+			  gid_text(&a->gid, addr));
+}
+
 /* Under the join lock, and with all earlier pushes taken in. */
 static int bind_locked(struct udp_group *g, const struct gid *gid,
 		       uint32_t ifindex, int64_t deadline_ns,
@@ -456,7 +484,8 @@ static int bind_locked(struct udp_group *g, const struct gid *gid,
 	pthread_mutex_unlock(&g->lock);
 	if (!a)
 		return group_fail(-ENOMEM, "no room for one more address");
-	if (a->n <= g->slot)
+	err = refuse_second(g, a);
+	if (!err && a->n <= g->slot)
 		err = extend(g, a, deadline_ns);
 	if (err)
 		return err;

@@ -123,6 +123,9 @@ MUST_USE int group_msg_recv(int sock, struct group_msg *m,
  * far; `first` attaches the steering. -errno of bind. */
 MUST_USE int group_sock_open(const struct udp_group *g, const struct gid *gid,
 			     uint32_t ifindex, bool first, int *ret_fd);
+/* Could steering not be attached to this first socket of an address? Then it
+ * serves one process. */
+bool group_sock_lone(int fd);
 /* Sets what the owner wants; for new and adopted sockets. Drains what came
  * before. */
 void group_sock_setup(const struct udp_group *g, int fd, const struct gid *gid);

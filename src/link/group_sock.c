@@ -24,6 +24,9 @@
 #endif
 
 #define DRAIN_MAX 4096 /* more than fits a default receive buffer */
+/* These sockets never send: their priority is free to tell all who hold the
+ * socket that it is not steered. */
+#define LONE_PRIORITY 6
 
 union sock_addr {
 	struct sockaddr sa;
@@ -59,6 +62,14 @@ static void try_option(int fd, int level, int name, int value)
 	(void)!setsockopt(fd, level, name, &value, sizeof(value));
 }
 
+static int int_option(int fd, int name)
+{
+	int v = -1;
+	socklen_t len = sizeof(v);
+
+	return getsockopt(fd, SOL_SOCKET, name, &v, &len) ? -1 : v;
+}
+
 static void note(const struct udp_group *g, const char *text)
 {
 	if (g->cfg.note)
@@ -77,14 +88,21 @@ static void steer(const struct udp_group *g, int fd)
 	};
 	struct sock_fprog prog;
 
-	memset(&prog, 0, sizeof(prog)); /* padding too: valgrind looks at it */
+	memset(&prog, 0, sizeof(prog)); /* padding too: valgrind looks */
 	prog.len = ARRAY_SIZE(code);
 	prog.filter = code;
-	if (setsockopt(fd, SOL_SOCKET, SO_ATTACH_REUSEPORT_CBPF, &prog,
-		       sizeof(prog)))
-		note(g, "no steering by QPN on port 4791 "
-			"(SO_ATTACH_REUSEPORT_CBPF refused): with more than "
-			"one process on an address packets get lost");
+
+	if (!setsockopt(fd, SOL_SOCKET, SO_ATTACH_REUSEPORT_CBPF, &prog,
+			sizeof(prog)))
+		return;
+	try_option(fd, SOL_SOCKET, SO_PRIORITY, LONE_PRIORITY);
+	note(g, "no steering by QPN on port 4791 (SO_ATTACH_REUSEPORT_CBPF "
+		"refused): one process per address");
+}
+
+bool group_sock_lone(int fd)
+{
+	return int_option(fd, SO_PRIORITY) == LONE_PRIORITY;
 }
 
 int group_sock_open(const struct udp_group *g, const struct gid *gid,
@@ -122,14 +140,6 @@ static void drain(int fd)
 	for (int i = 0; i < DRAIN_MAX; i++)
 		if (recv(fd, &c, sizeof(c), MSG_DONTWAIT | MSG_TRUNC) < 0)
 			break;
-}
-
-static int int_option(int fd, int name)
-{
-	int v = -1;
-	socklen_t len = sizeof(v);
-
-	return getsockopt(fd, SOL_SOCKET, name, &v, &len) ? -1 : v;
 }
 
 /* The one who had this slot before may have set another size; a fresh socket

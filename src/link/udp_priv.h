@@ -194,6 +194,9 @@ static inline void udp_note_lost(struct udp_link *l, int err)
  * one: the run has to be sent first. */
 bool udp_peer_admit(struct udp_link *l, const struct udp_msg *m);
 
+/* udp_tx.c: no message holds several frames from now on; says so. */
+void udp_tx_no_segments(struct udp_link *l);
+
 /* udp_tx.c, udp_rx.c: set up what the data paths use. 0, -ENOMEM. */
 int udp_tx_init(struct udp_link *l);
 int udp_rx_init(struct udp_link *l);

@@ -101,7 +101,8 @@ err_close:
 static bool ipv6_absent(int err)
 {
 	return err == -EAFNOSUPPORT || err == -EADDRNOTAVAIL ||
-	       err == -EPROTONOSUPPORT || err == -EPERM || err == -EACCES;
+	       err == -EPROTONOSUPPORT || err == -EPERM || err == -EACCES ||
+	       err == -ENOSYS;
 }
 
 static int send_socks_open(struct udp_link *l)
@@ -125,6 +126,17 @@ static int send_socks_open(struct udp_link *l)
 	return err;
 }
 
+/* Systems that know no UDP_SEGMENT may as well ignore it in a message, and send
+ * one large datagram: so ask before. 0: off, as it is. */
+static void probe_segment(struct udp_link *l)
+{
+	int off = 0;
+
+	if (l->tx.segment && setsockopt(l->tx.sock[0].fd, IPPROTO_UDP,
+					UDP_SEGMENT, &off, sizeof(off)))
+		udp_tx_no_segments(l);
+}
+
 int udp_link_new(const struct udp_link_config *cfg, struct udp_link **ret_link)
 {
 	struct udp_link *l = calloc(1, sizeof(*l));
@@ -146,6 +158,7 @@ int udp_link_new(const struct udp_link_config *cfg, struct udp_link **ret_link)
 		err = send_socks_open(l);
 	if (err)
 		goto err_free;
+	probe_segment(l);
 	*ret_link = l;
 	return 0;
 err_free:

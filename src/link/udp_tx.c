@@ -345,17 +345,21 @@ static unsigned send_singly(struct udp_link *l, unsigned i)
 	return taken;
 }
 
+void udp_tx_no_segments(struct udp_link *l)
+{
+	l->tx.segment = false;
+	if (l->cfg.note)
+		l->cfg.note("UDP_SEGMENT was refused: frames are sent one by "
+			    "one from now on");
+}
+
 /* A device or kernel without UDP_SEGMENT says EINVAL or EIO; but so do other
  * faults. Only frames that pass one by one prove it. */
 static void try_singly(struct udp_link *l, unsigned i)
 {
 	msg_make_singly(&l->tx, i);
-	if (!send_singly(l, i) || !l->tx.segment)
-		return;
-	l->tx.segment = false;
-	if (l->cfg.note)
-		l->cfg.note("UDP_SEGMENT was refused: frames are sent one by "
-			    "one from now on");
+	if (send_singly(l, i) && l->tx.segment)
+		udp_tx_no_segments(l);
 }
 
 /* The kernel refused message i of a run that ends at end. Returns where to go

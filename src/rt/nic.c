@@ -313,6 +313,7 @@ static void *nic_main(void *arg)
 		serve(d);
 		if (rtdev_lost(d)) /* a program thread saw it first */
 			break;
+		rtdev_explain_losses(d);
 	}
 	return NULL;
 }

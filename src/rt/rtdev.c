@@ -158,6 +158,7 @@ static void device_at_exit(struct rtdev *d)
 		return;
 	}
 	engine_drain(d);
+	rtdev_explain_losses(d);
 	capture_flush(d->capture);
 }
 
@@ -302,11 +303,28 @@ static void destroy(struct rtdev *d)
 	free(d);
 }
 
+static void say_umem(const struct rt_config *c)
+{
+	bool refused = umem_kernel_refused();
+
+	if (c->umem == UMEM_KERNEL)
+		rt_say(true, "registered memory is reached %s",
+		       refused ? "through pipes: process_vm_readv and _writev "
+				 "were refused"
+			       : "by process_vm_readv and _writev");
+	else if (refused)
+		rt_say(true, "process_vm_readv and _writev were refused: "
+			     "threads that block SIGSEGV reach registered "
+			     "memory through pipes");
+}
+
 static int build(struct rtdev *d)
 {
 	const struct rt_config *c = rt_config();
 	int err = umem_init(c->umem);
 
+	if (!err)
+		say_umem(c);
 	if (!err)
 		err = make_link(d, c);
 	if (!err)
@@ -317,8 +335,12 @@ static int build(struct rtdev *d)
 		err = make_faults(d, c);
 	if (!err)
 		err = rtdev_port_init(d);
-	if (!err)
-		err = nic_start(d);
+	if (err)
+		return err;
+	err = nic_start(d);
+	if (err)
+		rt_say(false, "%s: cannot start the NIC's thread: %s",
+		       d->id.name, strerror(-err));
 	return err;
 }
 
@@ -390,6 +412,7 @@ void rtdev_close(struct rtdev *d)
 		nic_stop(d, 0);
 		nic_abandon(d);
 		engine_drain(d);
+		rtdev_explain_losses(d);
 		stats_remove(&d->stats);
 	}
 	pthread_mutex_unlock(&open_lock);

@@ -38,6 +38,7 @@ struct rtdev {
 	unsigned refs;
 	bool dead;
 	_Atomic bool lost; /* written [E] */
+	_Atomic bool said_icrc, said_src; /* losses.c: was said once */
 
 	pthread_mutex_t control;
 	struct hca *hca;
@@ -88,6 +89,10 @@ MUST_USE int rtdev_port_init(struct rtdev *d);
 /* The same again after something changed, with the events that a NIC raises
  * (GID_CHANGE, PORT_ERR, PORT_ACTIVE). The NIC thread calls it. */
 void rtdev_port_refresh(struct rtdev *d);
+
+/* Says, at --verbose and once each, why packets are dropped that look like a
+ * NAT. The NIC thread calls it, or whoever has stopped that. */
+void rtdev_explain_losses(struct rtdev *d);
 
 /* Makes this GID's address ready to receive: joins its port group once and
  * adds the socket to link and NIC thread. Not inside the engine. -errno, with

@@ -190,6 +190,19 @@ static int kernel_copy_parts(long nr, void *ours, const struct iovec *part,
 	return pipe_copy_parts(nr == SYS_process_vm_writev, ours, part, n);
 }
 
+bool umem_kernel_refused(void)
+{
+	uint64_t ours = 0, theirs = 0;
+	struct iovec local = { &ours, sizeof(ours) };
+	struct iovec remote = { &theirs, sizeof(theirs) };
+	long pid = RAWSYS0(SYS_getpid);
+
+	if (RAWSYS6(SYS_process_vm_readv, pid, &local, 1, &remote, 1, 0) < 0 ||
+	    RAWSYS6(SYS_process_vm_writev, pid, &local, 1, &remote, 1, 0) < 0)
+		atomic_store(&vm_refused, true);
+	return atomic_load(&vm_refused);
+}
+
 static int kernel_read(void *dst, uint64_t va, size_t len)
 {
 	int r = 0;

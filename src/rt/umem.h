@@ -79,6 +79,10 @@ bool umem_probe(uint64_t va, uint64_t len, bool write);
 MUST_USE int umem_sigaction_hook(int signo, const struct sigaction *act,
 				 struct sigaction *ret_old);
 
+/* Does the system refuse process_vm_readv or _writev? Then kernel copies go
+ * through a pipe. Tries both. */
+bool umem_kernel_refused(void);
+
 /* Counts since start, for statistics; not exact under concurrency. */
 uint64_t umem_faults(void);	   /* accesses that a fault ended */
 uint64_t umem_kernel_copies(void); /* accesses done by the kernel */

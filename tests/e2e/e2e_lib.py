@@ -252,7 +252,8 @@ class Pair:
             receiver, rx, n_bytes))
 
 
-def start_pair(args, port_opt="-p", server_opts=(), host=HOST, **kwargs):
+def start_pair(args, port_opt="-p", server_opts=(), client_opts=(), host=HOST,
+               **kwargs):
     """Starts `args -p PORT` and, once it listens, `args -p PORT HOST`."""
     port = free_port()
     prefix = kwargs.pop("prefix", ())
@@ -260,8 +261,8 @@ def start_pair(args, port_opt="-p", server_opts=(), host=HOST, **kwargs):
     server = Process([*args, port_opt, port, *server_opts], prefix=prefix,
                      capture=captures[0], **kwargs)
     server.wait_listening(port)
-    client = Process([*args, port_opt, port, host], prefix=prefix,
-                     capture=captures[1], **kwargs)
+    client = Process([*args, port_opt, port, *client_opts, host],
+                     prefix=prefix, capture=captures[1], **kwargs)
     return server, client
 
 
