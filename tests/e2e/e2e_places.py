@@ -4,11 +4,11 @@
 Each place is a prefix in front of `softhca run`; each thing that is refused is
 said at --verbose."""
 import os
-import resource
 import subprocess
 
-from e2e_lib import (HOST, Process, Skip, device_with, done, expect, free_port,
-                     helper, in_own_netns, need, run_pair, test, tmp_dir)
+from e2e_lib import (HOST, SOFTHCA, Process, Skip, device_with, done, expect,
+                     free_port, helper, in_own_netns, need, run_pair, test,
+                     tmp_dir)
 
 VERBOSE = ["--verbose", "--rcvbuf", "stock"]
 RC = ["ibv_rc_pingpong", "-c", "-g", 0, "-n", 100, "-s", 4096]
@@ -92,17 +92,19 @@ def nameless_uid():
     os.chmod(tmp_dir(), 0o1777)
     prefix = ["setpriv", "--reuid=%d" % uid, "--regid=%d" % uid,
               "--clear-groups", "env", "XDG_RUNTIME_DIR=", "HOME=/nowhere"]
-    if not can(*prefix, "test", "-x", os.environ["SOFTHCA"]):
+    if subprocess.run([*prefix, "test", "-x", SOFTHCA],
+                      check=False).returncode:
         raise Skip("uid %d cannot read the build directory" % uid)
     works(prefix, programs=[RC, UD])
 
 
 def small_shm():
     works(in_mounts("mount -t tmpfs -o size=64m none /dev/shm"),
-          programs=[RC, PERF])
+          programs=[RC, UD])
 
 
 def few_files():
+    need("prlimit")
     works(["prlimit", "--nofile=256:256"], programs=[RC, UD, PERF])
 
 
@@ -184,8 +186,6 @@ def steering_shared():
 
 
 def main():
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    expect(hard >= 256 or soft >= 256, "this shell has too few files itself")
     test("read-only root", readonly_root)
     test("read-only everywhere", readonly_everywhere)
     test("no HOME", no_home)
@@ -208,7 +208,8 @@ def main():
     test("UDP_SEGMENT refused", no_segments)
     test("UDP_GRO refused", without, ["UDP_GRO"], ["UDP_GRO was refused"])
     test("SO_NO_CHECK refused", without, ["SO_NO_CHECK"], (), [RC])
-    test("IPv6 refused", without, ["AF_INET6"], ["no IPv6 here"])
+    test("IPv6 refused", without, ["AF_INET6"], ["no IPv6 here"],
+         [RC, UD])
     test("SO_ATTACH_REUSEPORT_CBPF refused: two on one address",
          steering_shared)
     test("SO_ATTACH_REUSEPORT_CBPF refused: two addresses",
