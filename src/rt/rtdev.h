@@ -37,7 +37,7 @@ struct rtdev {
 	uint64_t netns; /* inode of the network namespace it lives in */
 	unsigned refs;
 	bool dead;
-	_Atomic bool lost; /* written [E] */
+	_Atomic bool lost;		  /* written [E] */
 	_Atomic bool said_icrc, said_src; /* losses.c: was said once */
 
 	pthread_mutex_t control;
