@@ -183,6 +183,7 @@ int main(int argc, char **argv)
 	int64_t begin_ns;
 
 	pl_start(&p, argc, argv, 32);
+	p.timeout = 14; /* losses are the point: 67 ms */
 	w.p = &p;
 	current = &w;
 	w.mem = calloc((size_t)p.n + 1, p.size < 64 ? 64 : p.size);
