@@ -1021,14 +1021,13 @@ static void test_foreign_damage(void **state)
 	pair_free(p);
 }
 
-static void test_foreign_ids_strict(void **state)
+static void foreign_strict(void)
 {
 	struct gid addr = lo4();
 	struct pair *p = pair_new(&addr, true, true, true);
 	const struct udp_link_counters *r = udp_link_counters(p->rx);
 	struct foreign s;
 
-	(void)state;
 	foreign_open(&s);
 	foreign_frame(&s, 99, 0x1234, true); /* refused, but learned */
 	foreign_frame(&s, 0, 0x1235, true);
@@ -1040,6 +1039,15 @@ static void test_foreign_ids_strict(void **state)
 	assert_int_equal(r->rx_icrc_relaxed, 0);
 	close(s.fd);
 	pair_free(p);
+}
+
+/* The kernel picks the source port: what was learned about it must not depend
+ * on where in a table it falls. */
+static void test_foreign_ids_strict(void **state)
+{
+	(void)state;
+	for (int i = 0; i < 300; i++)
+		foreign_strict();
 }
 
 static void test_garbage(void **state)
