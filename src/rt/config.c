@@ -18,10 +18,20 @@
 #include "rt/rawsys.h"
 #include "rt/rt.h"
 
-/* In-flight bounds below the stock receive buffer of 212,992 bytes, with room
- * for ACKs and for another sender. */
-#define DEST_BUDGET_DEFAULT 180000
-#define READ_BUDGET_DEFAULT 120000
+/* In-flight bounds for the stock receive buffer of 212,992 bytes. What was read
+ * and acknowledged may still be charged: UDP gives room back in steps of a
+ * quarter of the buffer while more is queued. So three quarters are usable,
+ * and some of that is for the ACKs of what the receiver sends itself. The two
+ * bounds do not share: who is written to at full speed while it READs at full
+ * speed, and stalls, may lose (docs/adr/0005). */
+#define STOCK_RCVBUF 212992
+#define ACK_ROOM (20 * 832)
+#define DEST_BUDGET_DEFAULT 140000
+#define READ_BUDGET_DEFAULT 104000
+_Static_assert(DEST_BUDGET_DEFAULT + ACK_ROOM <= STOCK_RCVBUF / 4 * 3,
+	       "requests fit");
+_Static_assert(READ_BUDGET_DEFAULT + ACK_ROOM <= STOCK_RCVBUF / 4 * 3,
+	       "READ responses fit");
 /* An empty poll that asks the sockets takes about a microsecond, a yield that
  * finds nobody else about half of that. More polls first only help a peer that
  * answers within them on another core. On one CPU, ibv_rc_pingpong took

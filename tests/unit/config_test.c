@@ -66,8 +66,8 @@ static void test_defaults(void **state)
 	assert_int_equal(c.umem, UMEM_FIXUP);
 	assert_false(c.has_seed);
 	assert_int_equal(c.send_sockets, 8);
-	assert_int_equal(c.dest_budget_bytes, 180000);
-	assert_int_equal(c.read_budget_bytes, 120000);
+	assert_int_equal(c.dest_budget_bytes, 140000);
+	assert_int_equal(c.read_budget_bytes, 104000);
 	assert_int_equal(c.empty_polls, 16);
 	assert_true(config_allows(&c, "eth0"));
 }
