@@ -87,11 +87,15 @@ def expect_good(name):
     return all_sent(4), received(4 if with_recv else 0, length, "imm" in name)
 
 
-def expect_refused(name, responder):
+def expect_refused(name, responder, mtu):
     bad_at, status, event = REFUSED[name]
     lines = [event] if responder == OURS else []
     if name == "write_imm_rkey":
-        lines = ["recv 0 SUCCESS 3000 imm 11223344", "recv 1 WR_FLUSH_ERR",
+        # In a single packet, rxe has taken the receive before it looks at
+        # the key.
+        taken = responder == RXE and mtu >= 3000
+        lines = ["recv 0 SUCCESS 3000 imm 11223344",
+                 "recv 1 " + ("REM_ACCESS_ERR" if taken else "WR_FLUSH_ERR"),
                  "recv 2 WR_FLUSH_ERR"] + lines
     return sends(bad_at, status), lines + ["qp ERR", "memory good"]
 
@@ -115,11 +119,11 @@ OTHERS = {
 }
 
 
-def expectation(name, responder):
+def expectation(name, responder, mtu=1024):
     if name in GOOD_CASES:
         return expect_good(name)
     if name in REFUSED:
-        return expect_refused(name, responder)
+        return expect_refused(name, responder, mtu)
     if name in NO_PLACE:
         return expect_no_place(name, responder)
     return OTHERS[name]
@@ -139,7 +143,8 @@ def check_cases(ends, direction, names, **kwargs):
     """Runs these cases; each must report exactly what it should."""
     outcome, requester, responder = probe(ends, direction, names, **kwargs)
     for name in names:
-        want = expectation(name, RXE if direction == FROM_HOST else OURS)
+        want = expectation(name, RXE if direction == FROM_HOST else OURS,
+                           ends.device.active_mtu)
         check_lines(name, "requester", requester[name], want[0])
         check_lines(name, "responder", responder[name], want[1])
     return outcome

@@ -20,7 +20,7 @@ def pingpong(ends, direction, kind, size, iters, *flags):
     if kind == "srq":
         args += ["-q", SRQ_QPS]
     outcome = run(ends, direction, args)
-    outcome.clean(rnr=True)
+    outcome.clean(may_retry="-e" not in flags)
     outcome.moved(sent=iters * size, received=iters * size)
 
 
@@ -44,7 +44,7 @@ def perftest(ends, direction, program, iters, *flags, size=PERF_SIZE, conn="RC",
         if qps > 1:
             args += ["-q", qps]
     outcome = run(ends, direction, args, gid_option="-x")
-    outcome.clean(rnr=op == "send")
+    outcome.clean(may_retry=op == "send" and conn == "RC")
     if op == "atomic":
         # The originals come as responses of 8 bytes that are no payload.
         side = "req" if direction == FROM_HOST else "rsp"
