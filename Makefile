@@ -46,6 +46,7 @@ install: build
 	meson install -C $(BUILD) --no-rebuild
 
 clean:
-	rm -rf $(BUILD) $(BUILD)-asan $(BUILD)-clang out
+	rm -rf $(BUILD) $(BUILD)-asan $(BUILD)-clang $(BUILD)-arm64 \
+		$(BUILD)-arm64-root out
 
 .PHONY: all build run test lint test-full install clean

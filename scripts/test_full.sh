@@ -6,6 +6,7 @@
 #   - the machines' suites under address and undefined-behaviour sanitizers,
 #   - a build with clang, warnings as errors, and the same suites,
 #   - each fuzz target on new inputs for FUZZ_SECONDS (60),
+#   - an arm64 build and those suites under qemu-user, where that can be had,
 #   - SIM_ROUNDS (2000) rounds of each simulation, from seed SIM_SEED (1000).
 set -u
 
@@ -108,6 +109,7 @@ step "the tests of make test, long variants" env E2E_LONG=1 python3 scripts/run_
 step "address and undefined-behaviour sanitizers" sanitized
 step "clang" with_clang
 step "fuzzing" fuzzed
+step "arm64 under qemu-user" scripts/test_arm64.sh "$build-arm64"
 step "longer simulations" long_sims
 step "the kernel's Soft-RoCE" interop
 echo "=== $failures of $steps steps failed"
