@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 #
 # test_arm64.sh BUILD - cross-builds everything for arm64 into BUILD and runs
-# the unit, script, sim and fuzz suites under qemu-user.
+# the unit (but for two that test the kernel: tests/unit/meson.build), script,
+# sim and fuzz suites under qemu-user.
 #
 # The libraries for arm64 are downloaded with apt into BUILD-root, below lists
 # of its own, and only unpacked: the machine's packages and architectures stay
