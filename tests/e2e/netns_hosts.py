@@ -19,15 +19,16 @@ def ip(*args):
 
 
 class Host:
-    """A namespace, held by a sleeping process, and its interface eth0."""
+    """A namespace, held by an idle process, and its interface eth0."""
 
     def __init__(self, number, net=0):
         self.number = number
         self.address = {"v4": "10.77.%d.%d" % (net, number),
                         "v6": "fd77:0:0:%x::%x" % (net, number),
                         "ll": "fe80::77:%x:%x" % (net, number)}
+        # It ends with us, however we end: then the pipe has no writer.
         self.keeper = subprocess.Popen(
-            ["unshare", "-n", "sleep", "3600"], stdin=subprocess.DEVNULL,
+            ["unshare", "-n", "cat"], stdin=subprocess.PIPE,
             stdout=subprocess.DEVNULL)
         self.prefix = ["nsenter", "--net=/proc/%d/ns/net" % self.keeper.pid]
         self._wait()
