@@ -119,6 +119,8 @@ const struct path *qp_path(const struct qp *qp);
  * -EFAULT: unreadable inline data; -EOPNOTSUPP: an opcode that is not built. In
  * SQE and ERR the WR is accepted and flushed. */
 MUST_USE int qp_post_send(struct qp *qp, const struct send_wr *wr);
+/* [P] What qp_post_send would say now, but for unreadable inline data. */
+MUST_USE int qp_check_send(struct qp *qp, const struct send_wr *wr);
 /* [P] How many more would fit now. */
 uint32_t qp_send_room(struct qp *qp);
 /* [P] -EINVAL in RESET, with an SRQ, or too many SGEs; -ENOMEM: full. */

@@ -121,7 +121,7 @@ MUST_USE int rt_srq_create(struct rtdev *d, struct pd *pd,
 MUST_USE int rt_srq_destroy(struct rt_srq *s, uint32_t *ret_async);
 MUST_USE int rt_srq_modify(struct rt_srq *s, struct srq_attr *attr,
 			   uint32_t mask);
-void rt_srq_query(struct rt_srq *s, struct srq_attr *ret);
+MUST_USE int rt_srq_query(struct rt_srq *s, struct srq_attr *ret);
 uint32_t rt_srq_num(const struct rt_srq *s);
 
 struct rt_qp_init {
@@ -142,8 +142,8 @@ MUST_USE int rt_qp_destroy(struct rt_qp *qp, uint32_t *ret_async);
 MUST_USE int rt_qp_modify(struct rt_qp *qp, const struct qp_attr *attr,
 			  uint32_t mask);
 /* Without effect on ret_init's rt objects: cap, type, sq_sig_all only. */
-void rt_qp_query(struct rt_qp *qp, struct qp_attr *ret_attr,
-		 struct qp_cap *ret_cap);
+MUST_USE int rt_qp_query(struct rt_qp *qp, struct qp_attr *ret_attr,
+			 struct qp_cap *ret_cap);
 uint32_t rt_qp_num(const struct rt_qp *qp);
 enum qp_state rt_qp_state(const struct rt_qp *qp);
 
@@ -151,7 +151,9 @@ enum qp_state rt_qp_state(const struct rt_qp *qp);
  * fails, end (unlocks, rings the doorbell, may drive the engine). */
 void rt_send_begin(struct rt_qp *qp);
 MUST_USE int rt_send_post(struct rt_qp *qp, const struct send_wr *wr);
-/* Between begin and end: how many more would fit. */
+/* Between begin and end: what rt_send_post would say, and how many more would
+ * fit. */
+MUST_USE int rt_send_check(struct rt_qp *qp, const struct send_wr *wr);
 uint32_t rt_send_room(struct rt_qp *qp);
 void rt_send_end(struct rt_qp *qp);
 void rt_recv_begin(struct rt_qp *qp);

@@ -25,6 +25,11 @@ int rt_send_post(struct rt_qp *q, const struct send_wr *wr)
 	return UNLIKELY(rtdev_dead(q->dev)) ? -EIO : qp_post_send(q->qp, wr);
 }
 
+int rt_send_check(struct rt_qp *q, const struct send_wr *wr)
+{
+	return UNLIKELY(rtdev_dead(q->dev)) ? -EIO : qp_check_send(q->qp, wr);
+}
+
 uint32_t rt_send_room(struct rt_qp *q)
 {
 	return UNLIKELY(rtdev_dead(q->dev)) ? 0 : qp_send_room(q->qp);

@@ -257,13 +257,14 @@ int rt_srq_modify(struct rt_srq *s, struct srq_attr *attr, uint32_t mask)
 	return err;
 }
 
-void rt_srq_query(struct rt_srq *s, struct srq_attr *ret)
+int rt_srq_query(struct rt_srq *s, struct srq_attr *ret)
 {
 	if (rtdev_dead(s->dev))
-		return;
+		return -EIO;
 	engine_lock(s->dev);
 	srq_query(s->srq, ret);
 	engine_unlock(s->dev);
+	return 0;
 }
 
 uint32_t rt_srq_num(const struct rt_srq *s)
@@ -392,17 +393,18 @@ int rt_qp_modify(struct rt_qp *q, const struct qp_attr *attr, uint32_t mask)
 	return err;
 }
 
-void rt_qp_query(struct rt_qp *q, struct qp_attr *ret_attr,
-		 struct qp_cap *ret_cap)
+int rt_qp_query(struct rt_qp *q, struct qp_attr *ret_attr,
+		struct qp_cap *ret_cap)
 {
 	struct qp_init init;
 
 	if (rtdev_dead(q->dev))
-		return;
+		return -EIO;
 	engine_lock(q->dev);
 	qp_query(q->qp, ret_attr, &init);
 	engine_unlock(q->dev);
 	*ret_cap = init.cap;
+	return 0;
 }
 
 uint32_t rt_qp_num(const struct rt_qp *q)

@@ -424,6 +424,12 @@ static void test_wr_batch_fails_whole(void **state)
 	for (i = 0; i < 100; i++)
 		ibv_wr_rdma_write(ex, mr->rkey, (uintptr_t)mem);
 	assert_int_equal(ibv_wr_complete(ex), ENOMEM);
+	/* Seen only when it is posted: an atomic of 4 bytes. */
+	ibv_wr_start(ex);
+	ibv_wr_rdma_write(ex, mr->rkey, (uintptr_t)mem);
+	ibv_wr_atomic_fetch_add(ex, mr->rkey, (uintptr_t)mem, 1);
+	ibv_wr_set_sge(ex, mr->lkey, (uintptr_t)mem, 4);
+	assert_int_equal(ibv_wr_complete(ex), EINVAL);
 	ibv_wr_start(ex);
 	ex->wr_id = 77;
 	ibv_wr_rdma_write(ex, mr->rkey, (uintptr_t)mem);

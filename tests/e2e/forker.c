@@ -89,6 +89,7 @@ static void expect_dead(void)
 	PL_CHECK(!ibv_create_cq(p.ctx, 16, NULL, NULL, 0) && errno == EIO);
 	PL_CHECK(!ibv_create_comp_channel(p.ctx) && errno == EIO);
 	PL_CHECK(ibv_modify_qp(p.qp[0], &attr, IBV_QP_STATE) == EIO);
+	PL_CHECK(ibv_query_qp(p.qp[0], &attr, IBV_QP_STATE, NULL) == EIO);
 }
 
 static void destroy_all(void)

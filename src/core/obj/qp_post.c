@@ -165,6 +165,13 @@ int qp_post_send(struct qp *qp, const struct send_wr *wr)
 	return 0;
 }
 
+int qp_check_send(struct qp *qp, const struct send_wr *wr)
+{
+	uint64_t len;
+
+	return check_send(qp, wr, &len);
+}
+
 uint32_t qp_send_room(struct qp *qp)
 {
 	return qp->sq.capacity - spsc_filled(&qp->sq.idx);

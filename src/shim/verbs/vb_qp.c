@@ -181,11 +181,12 @@ ABI_EXPORT int ibv_query_qp(struct ibv_qp *ibv, struct ibv_qp_attr *attr,
 	struct vb_qp *qp = vb_qp(ibv);
 	struct qp_attr a;
 	struct qp_cap cap;
+	int rc;
 
 	(void)mask; /* a hint what may be left out: nothing is */
-	if (!qp->rt)
-		return ret_errno(-EIO);
-	rt_qp_query(qp->rt, &a, &cap);
+	rc = qp->rt ? rt_qp_query(qp->rt, &a, &cap) : -EIO;
+	if (rc)
+		return ret_errno(rc);
 	a.cap = cap;
 	qp_attr_to_ibv(attr, &a);
 	ibv->state = attr->qp_state;

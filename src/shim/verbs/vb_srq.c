@@ -53,9 +53,10 @@ ABI_EXPORT struct ibv_srq *ibv_create_srq(struct ibv_pd *ibv_pd,
 		srq_fini(srq);
 		return ret_null(rc);
 	}
-	rt_srq_query(srq->rt, &attr);
-	init->attr.max_wr = attr.max_wr;
-	init->attr.max_sge = attr.max_sge;
+	if (!rt_srq_query(srq->rt, &attr)) {
+		init->attr.max_wr = attr.max_wr;
+		init->attr.max_sge = attr.max_sge;
+	}
 	srq->ibv.handle = rt_srq_num(srq->rt);
 	vb_obj_add(&srq->obj, ctx, VB_SRQ);
 	return &srq->ibv;
@@ -97,13 +98,13 @@ ABI_EXPORT int ibv_modify_srq(struct ibv_srq *ibv, struct ibv_srq_attr *attr,
 
 ABI_EXPORT int ibv_query_srq(struct ibv_srq *ibv, struct ibv_srq_attr *attr)
 {
+	struct vb_srq *srq = vb_srq(ibv);
 	struct srq_attr a;
+	int rc = srq->rt ? rt_srq_query(srq->rt, &a) : -EIO;
 
-	if (!vb_srq(ibv)->rt)
-		return ret_errno(-EIO);
-	rt_srq_query(vb_srq(ibv)->rt, &a);
-	srq_attr_to_ibv(attr, &a);
-	return ret_errno(0);
+	if (!rc)
+		srq_attr_to_ibv(attr, &a);
+	return ret_errno(rc);
 }
 
 void vb_srq_orphan(struct vb_obj *o)

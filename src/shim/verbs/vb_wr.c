@@ -137,15 +137,28 @@ static void batch_resolve(struct vb_batch *b)
 	}
 }
 
-static int batch_post(struct vb_qp *qp)
+/* All or none: whatever is wrong is found before the first one is posted. */
+static int batch_check(struct vb_qp *qp)
 {
 	struct vb_batch *b = &qp->batch;
 	uint32_t i;
 	int rc = 0;
 
+	for (i = 0; i < b->wr_n && !rc; i++)
+		rc = rt_send_check(qp->rt, &b->wr[i]);
+	if (!rc && rt_send_room(qp->rt) < b->wr_n)
+		rc = -ENOMEM;
+	return rc;
+}
+
+static int batch_post(struct vb_qp *qp)
+{
+	struct vb_batch *b = &qp->batch;
+	uint32_t i;
+	int rc;
+
 	rt_send_begin(qp->rt);
-	if (rt_send_room(qp->rt) < b->wr_n)
-		rc = -ENOMEM; /* all or none */
+	rc = batch_check(qp);
 	for (i = 0; i < b->wr_n && !rc; i++)
 		rc = rt_send_post(qp->rt, &b->wr[i]);
 	rt_send_end(qp->rt);
