@@ -6,6 +6,11 @@ from e2e_lib import (ADDRESS, ADDRESS6, add_interface, device_with, done,
                      expect, in_own_netns, require, run_pair, test)
 
 
+# What perftest offers.
+CONNECTIONS = {"send": ("RC", "UC", "UD"), "write": ("RC", "UC"),
+               "read": ("RC",), "atomic": ("RC",)}
+
+
 def pingpong(kind, gid_text, *flags):
     device, gid = device_with(gid_text)
     size = 1024
@@ -16,14 +21,22 @@ def pingpong(kind, gid_text, *flags):
     pair.moved("client", "server", 300 * size)
 
 
-def perftest(program):
+def perftest(program, conn):
     device, gid = device_with("::ffff:" + ADDRESS)
-    pair = run_pair([program, "-F", "-d", device.name, "-x", gid,
-                     "-n", 500, "-s", 4096], host=ADDRESS,
-                    opts=["--rcvbuf", "stock"])
+    size = 1024 if conn == "UD" else 4096
+    args = [program, "-F", "-d", device.name, "-x", gid, "-n", 500]
+    if "atomic" not in program:
+        args += ["-s", size]
+    if conn != "RC":
+        args += ["-c", conn]
+    pair = run_pair(args, host=ADDRESS, opts=["--rcvbuf", "stock"])
     pair.no_loss()
+    if "atomic" in program:
+        n = pair.s.get("rsp_atomic_msgs")
+        expect(n >= 500, "server did %d atomics" % n)
+        return
     pair.moved(*(("server", "client") if "read" in program else
-                 ("client", "server")), 500 * 4096)
+                 ("client", "server")), 500 * size)
 
 
 def both_are_devices():
@@ -41,8 +54,11 @@ def main():
              "::ffff:" + ADDRESS)
         test("ibv_%s_pingpong -e, IPv6" % kind, pingpong, kind, ADDRESS6,
              "-e")
-    for program in ("ib_send_bw", "ib_write_bw", "ib_read_bw"):
-        test(program, perftest, program)
+    for op in ("send", "write", "read", "atomic"):
+        for conn in CONNECTIONS[op]:
+            for what in ("bw", "lat"):
+                program = "ib_%s_%s" % (op, what)
+                test("%s -c %s" % (program, conn), perftest, program, conn)
     done()
 
 

@@ -61,10 +61,10 @@ def main():
     first = True
     for device in devices():
         for gid in device.gids:
-            for n, kind in enumerate(("rc", "uc", "ud", "srq")):
-                flags = ["-c"] + (["-e"] if (n + gid) % 2 else [])
+            for kind in ("rc", "uc", "ud", "srq"):
                 size = device.active_mtu if kind == "ud" else 4096
-                add(kind, device, gid, size, *flags)
+                add(kind, device, gid, size, "-c")
+                add(kind, device, gid, size, "-c", "-e")
             if not first:
                 continue
             # All sizes and both ways to wait once, on the first GID.
