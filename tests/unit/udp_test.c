@@ -1157,30 +1157,9 @@ static void test_fair(void **state)
 	pair_free(p);
 }
 
-static void test_config(void **state)
-{
-	struct udp_link_config cfg = { .send_sockets = 65 };
-	struct gid addr = lo4();
-	struct udp_link *l;
-
-	(void)state;
-	assert_int_equal(udp_link_new(&cfg, &l), -EINVAL);
-	cfg.send_sockets = 64;
-	assert_int_equal(udp_link_new(&cfg, &l), 0);
-	for (unsigned i = 0; i < UDP_RX_SOCKETS_MAX; i++)
-		assert_int_equal(udp_link_add_rx(l, 0, &addr), 0);
-	assert_int_equal(udp_link_add_rx(l, 0, &addr), -ENOSPC);
-	assert_int_equal(udp_link_flush(l), 0);
-	for (unsigned i = 0; i < UDP_RX_SOCKETS_MAX; i++)
-		udp_link_remove_rx(l, 0);
-	assert_int_equal(udp_link_rx(l, 1, NULL, NULL), 0);
-	udp_link_free(l);
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_teardown(test_config, clean_up),
 		cmocka_unit_test_teardown(test_all_ways, clean_up),
 		cmocka_unit_test_teardown(test_messages, clean_up),
 		cmocka_unit_test_teardown(test_sports, clean_up),
