@@ -23,6 +23,7 @@
 	X(req_msg_bytes)   /* payload of those, READ data included */          \
 	X(req_retransmits) /* packets sent again */                            \
 	X(req_timeouts)                                                        \
+	X(req_stalls)	    /* timeouts excused: this host stood still */      \
 	X(req_seq_naks)	    /* NAK sequence error received */                  \
 	X(req_implied_naks) /* a response past one that is missing */          \
 	X(req_rnr_naks)                                                        \

@@ -846,6 +846,33 @@ static void timeout_counts_from_the_last_packet(void **state)
 	rig_free(r);
 }
 
+/* The host stands still past the deadline: the peer gets its time once more,
+ * and only once; a dead one is found out all the same. */
+static void stall_is_excused_once(void **state)
+{
+	struct rig_conf c = { .timeout = 14, .retry_cnt = 0 };
+	int64_t nominal = INT64_C(4096) << c.timeout;
+	struct rig *r = rig_new(&c);
+	int dead = 0;
+
+	(void)state;
+	r->fate = blackhole;
+	r->fate_arg = &dead;
+	assert_int_equal(rig_post(r, 0, WR_WRITE, 0, ROFF, 10, WR_SIGNALED, 1),
+			 0);
+	rig_run(r, nominal / 2);
+	r->now_ns = nominal + 30 * MS; /* nobody ran us */
+	rig_run(r, r->now_ns + nominal / 2);
+	rig_expect_none(r, 0);
+	assert_int_equal(rig_counter(r, 0, req_stalls), 1);
+	r->now_ns = 3 * nominal; /* and again */
+	rig_settle(r);
+	assert_int_equal(rig_counter(r, 0, req_stalls), 1);
+	assert_int_equal(rig_counter(r, 0, req_timeouts), 1);
+	rig_expect(r, 0, true, 1, WC_RETRY_EXC_ERR);
+	rig_free(r);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -873,6 +900,7 @@ int main(void)
 		cmocka_unit_test(late_naks_in_the_rnr_wait),
 		cmocka_unit_test(each_gap_counts),
 		cmocka_unit_test(timeout_counts_from_progress),
+		cmocka_unit_test(stall_is_excused_once),
 		cmocka_unit_test(timeout_counts_from_the_last_packet),
 		cmocka_unit_test(timeout_changes),
 		cmocka_unit_test(bad_read_sequences),

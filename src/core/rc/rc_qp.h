@@ -78,6 +78,7 @@ struct rc_timer {
 	struct timer rnr;	/* armed in RC_REQ_RNR_WAIT alone */
 	int64_t deadline_ns;	/* when transport means a timeout; it may be
 				   armed for earlier */
+	bool excused;		/* this deadline was put off: a stall */
 	uint8_t retries_left;
 	uint8_t rnr_left; /* 7: for ever */
 };
