@@ -223,7 +223,9 @@ void vb_obj_del(struct vb_obj *o)
 }
 
 /* A program may close a device whose objects it still holds: a kernel frees
- * them then, so the peers of its QPs see them go. */
+ * them then, so the peers of its QPs see them go. Not in the child of a fork:
+ * there is nothing to free but memory, and a thread of the parent may have been
+ * half-way through a destroy. */
 static void orphan_all(struct vb_context *ctx)
 {
 	static void (*const orphan[VB_KINDS])(struct vb_obj *) = {
@@ -238,7 +240,9 @@ static void orphan_all(struct vb_context *ctx)
 	for (kind = 0; kind < VB_KINDS; kind++)
 		while ((l = dlist_first(&ctx->objs[kind])) != NULL) {
 			dlist_remove(l);
-			orphan[kind](CONTAINER_OF(l, struct vb_obj, link));
+			if (!rtdev_dead(ctx->dev))
+				orphan[kind](
+					CONTAINER_OF(l, struct vb_obj, link));
 		}
 }
 
