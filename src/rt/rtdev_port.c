@@ -144,21 +144,41 @@ void rtdev_port_refresh(struct rtdev *d)
 
 /* ---- binding addresses ---- */
 
+/* By address, not by index: one that went and came back may have another. */
+static bool is_bound(const struct rtdev *d, const struct gid *g)
+{
+	for (uint32_t i = 0; i < hca_limits(d->hca)->gid_table_len; i++)
+		if (d->bound[i] && gid_eq(&d->bound_gid[i], g))
+			return true;
+	return false;
+}
+
+/* [E] */
+static int receive_from(struct rtdev *d, int fd, const struct gid *local)
+{
+	int err = rtdev_lost(d) ? -EIO : udp_link_add_rx(d->link, fd, local);
+
+	if (err)
+		return err;
+	err = nic_add_socket(d, fd);
+	if (err)
+		udp_link_remove_rx(d->link, fd);
+	return err;
+}
+
 static int bind_locked(struct rtdev *d, uint32_t index,
 		       const struct gid_entry *e)
 {
 	int fd, err;
 
-	if (d->bound[index] && gid_eq(&d->bound_gid[index], &e->gid))
+	if (is_bound(d, &e->gid))
 		return 0;
 	err = udp_group_bind(d->group, &e->gid, gid_scope(&e->gid, e->netdev),
 			     &fd);
 	if (err)
 		return err;
 	engine_lock(d);
-	err = rtdev_lost(d) ? -EIO : udp_link_add_rx(d->link, fd, &e->gid);
-	if (!err)
-		err = nic_add_socket(d, fd);
+	err = receive_from(d, fd, &e->gid);
 	engine_unlock(d);
 	if (!err) {
 		d->bound[index] = true;
