@@ -354,8 +354,8 @@ static int explain_in_use(struct udp_group *g, const struct group_addr *a,
 				  addr);
 	return group_fail(-EADDRINUSE,
 			  "UDP port 4791 of %s is held by the kernel, as "
-			  "rdma_rxe does: remove its links (rdma link delete) "
-			  "or use another network namespace",
+			  "rdma_rxe does for all addresses: unload it (rmmod "
+			  "rdma_rxe) or use another network namespace",
 			  addr);
 }
 

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
  * group_diag.c - who holds UDP port 4791: a dump of the kernel's UDP sockets
- * (NETLINK_SOCK_DIAG), filtered by port. Any user may ask; it tells uids, and
- * inode 0 for sockets that belong to the kernel itself.
+ * (NETLINK_SOCK_DIAG), filtered by port. Any user may ask; it tells uids.
+ * Nothing in it marks a socket of the kernel itself: rdma_rxe's are user 0's,
+ * on the wildcard addresses, and there while the module is loaded.
  */
 #include "link/group_priv.h"
 
@@ -53,6 +54,14 @@ static bool is_wildcard(const struct gid *g)
 	return gid_is_v4(g) ? gid_v4(g) == 0 : gid_is_zero(g);
 }
 
+/* rdma_rxe does not load where somebody has its port, so with the module there
+ * such a socket is its own. */
+static bool is_rxes(const struct inet_diag_msg *m, bool wild)
+{
+	return wild && m->idiag_uid == 0 &&
+	       access("/sys/module/rdma_rxe", F_OK) == 0;
+}
+
 /* What is looked for. */
 struct query {
 	const struct gid *gid;
@@ -71,7 +80,7 @@ static void count(const struct inet_diag_msg *m, const struct query *q)
 	    (!wild && !gid_eq(&at, q->gid)) ||
 	    (q->ifindex && m->id.idiag_if && m->id.idiag_if != q->ifindex))
 		return;
-	if (m->idiag_inode == 0) {
+	if (m->idiag_inode == 0 || is_rxes(m, wild)) {
 		d->nkernel++;
 	} else if (m->idiag_uid != q->own) {
 		d->nforeign++;

@@ -141,7 +141,7 @@ struct group_diag {
 	unsigned nours;	   /* of our uid, exactly this address */
 	unsigned nforeign; /* of other uids, this address or any */
 	unsigned nwild;	   /* of our uid on the wildcard address */
-	unsigned nkernel;  /* without a file: the kernel's own */
+	unsigned nkernel;  /* the kernel's own, as rdma_rxe has them */
 	uid_t uid;	   /* of one of the foreign ones */
 };
 
