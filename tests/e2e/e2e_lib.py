@@ -321,10 +321,8 @@ class Device:
         return None
 
 
-def devices(**kwargs):
-    """What ibv_devinfo -v lists."""
-    rc, text = run(["ibv_devinfo", "-v"], **kwargs)
-    expect(rc == 0, "ibv_devinfo -v: status %d\n%s" % (rc, text))
+def parse_devices(text):
+    """The devices in the output of ibv_devinfo -v."""
     found = []
     for line in text.splitlines():
         m = re.match(r"hca_id:\s*(\S+)", line)
@@ -340,9 +338,16 @@ def devices(**kwargs):
     return found
 
 
-def device_with(gid_text):
+def devices(**kwargs):
+    """What ibv_devinfo -v lists."""
+    rc, text = run(["ibv_devinfo", "-v"], **kwargs)
+    expect(rc == 0, "ibv_devinfo -v: status %d\n%s" % (rc, text))
+    return parse_devices(text)
+
+
+def device_with(gid_text, among=None):
     """The device that has this GID, and the GID's index."""
-    for d in devices():
+    for d in among or devices():
         for index, gid in d.gids.items():
             if gid == gid_text:
                 return d, index

@@ -10,8 +10,9 @@ import re
 import signal
 import time
 
-from e2e_lib import (HOST, Process, Skip, done, expect, finish_pair, helper,
-                     in_own_netns, need, run_pair, start_pair, test)
+from e2e_lib import (HOST, Process, Skip, device_with, done, expect,
+                     finish_pair, helper, in_own_netns, need, run_pair,
+                     start_pair, test)
 
 LONG = os.environ.get("E2E_LONG") == "1"
 STOCK = ["--rcvbuf", "stock"]
@@ -181,6 +182,10 @@ def refused(holder_prefix, how, words):
         expect(rc != 0, "it worked")
         for word in words:
             expect(word in text, "expected '%s' in:\n%s" % (word, text))
+        # Another address is not taken.
+        device, gid = device_with("::1")
+        run_pair(["ibv_rc_pingpong", "-d", device.name, "-g", gid, "-n", 100],
+                 opts=STOCK).no_loss()
     finally:
         holder.kill()
     run_pair(["ibv_rc_pingpong", "-g", 0, "-n", 100], opts=STOCK).no_loss()

@@ -14,8 +14,10 @@ debs=${INTEROP_DEBS:-$dir/debs}
 # dash, since busybox's prefers its own ip, tc and modprobe.)
 packages='busybox-static dash kmod iproute2 ibverbs-providers
 	ibverbs-utils perftest'
+# udp_diag: who holds a UDP port.
 modules='virtio_pci virtio_net virtio_rng crc32_generic crc32_pclmul
-	ib_uverbs rdma_rxe ifb act_mirred cls_u32 sch_ingress sch_netem sch_prio'
+	ib_uverbs rdma_rxe ifb act_mirred cls_u32 sch_ingress sch_netem sch_prio
+	udp_diag'
 PATH=$PATH:/usr/sbin:/sbin
 
 skip()

@@ -5,7 +5,10 @@ from e2e_lib import test
 from interop_errors import bad, good
 from interop_lib import DIRECTIONS, Ends, check_icrcs, check_work, probe
 from interop_loss import MIB, lossy
+from interop_port import CONTROL4, LOOPBACK4
+from interop_port import add_tests as port_tests
 from interop_programs import PERF_SIZE, perftest, pingpong
+from vm_lib import GUEST4
 
 LARGE = ["send:%d:2" % MIB, "write:%d:2" % MIB, "write_imm:%d:2" % MIB,
          "read:%d:2" % MIB, "fadd:8:100", "cas:8:100"]
@@ -89,3 +92,4 @@ def bad_links(guest):
 def run_all(guest):
     clean(guest)
     bad_links(guest)
+    port_tests(guest, [GUEST4, CONTROL4, LOOPBACK4])

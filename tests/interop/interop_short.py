@@ -5,7 +5,9 @@ from e2e_lib import test
 from interop_errors import bad, good
 from interop_lib import DIRECTIONS, FROM_GUEST, FROM_HOST, Ends
 from interop_loss import MIB, lossy
+from interop_port import add_tests as port_tests
 from interop_programs import perftest, pingpong
+from vm_lib import GUEST4
 
 
 def programs(v4, v6):
@@ -46,3 +48,4 @@ def run_all(guest):
          "ud", 4096, 200, "-e")
     test("ib_write_bw from guest, MTU 4096", perftest, v4, FROM_GUEST,
          "ib_write_bw", 200)
+    port_tests(guest, [GUEST4])

@@ -72,17 +72,34 @@ def make_base():
         made.returncode, made.stdout, made.stderr))
 
 
+def shim_dir():
+    """Where our libibverbs.so.1 is: installed, or in a build directory."""
+    tools = os.path.dirname(os.path.realpath(e2e_lib.SOFTHCA))
+    for place in ("../lib/softhca", "../src/shim"):
+        path = os.path.join(tools, place)
+        if os.path.isdir(path):
+            return path
+    raise Failed("no libibverbs.so.1 beside " + tools)
+
+
 def make_initramfs():
     """Debian's part and our own, which is as new as the build."""
     path = tmp_path("initramfs")
+    shim = shim_dir()
     with open(path, "wb") as out:
         with open(os.path.join(GUEST_DIR, "base.cpio"), "rb") as base:
             out.write(base.read())
+        out.write(newc_file("usr/lib/softhca", 0o040755, b""))
         for name, source in (
                 ("init", os.path.join(HERE, "guest_init.sh")),
                 ("guest_agent", os.path.join(GUEST_BIN, "guest_agent")),
                 ("usr/bin/interop_probe",
-                 os.path.join(GUEST_BIN, "interop_probe"))):
+                 os.path.join(GUEST_BIN, "interop_probe")),
+                ("usr/bin/softhca", e2e_lib.SOFTHCA),
+                ("usr/lib/softhca/libibverbs.so.1",
+                 os.path.join(shim, "libibverbs.so.1")),
+                ("usr/lib/softhca/libsofthca_path.so",
+                 os.path.join(shim, "libsofthca_path.so"))):
             with open(source, "rb") as f:
                 out.write(newc_file(name, 0o100755, f.read()))
         out.write(newc_file("TRAILER!!!", 0, b""))
