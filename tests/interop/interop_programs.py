@@ -2,7 +2,7 @@
 """Debian's own programs at both ends: pingpongs and perftest, with the payload
 and the clean link asserted from the counters."""
 from e2e_lib import expect
-from interop_lib import FROM_HOST, run
+from interop_lib import FROM_HOST, run_clean
 
 # Long enough that an emulated machine on a busy host is not taken for a loss:
 # 4.096 us * 2^17 = 0.5 s.
@@ -19,8 +19,7 @@ def pingpong(ends, direction, kind, size, iters, *flags):
     args = ["ibv_%s_pingpong" % kind, "-s", size, "-n", iters, *flags]
     if kind == "srq":
         args += ["-q", SRQ_QPS]
-    outcome = run(ends, direction, args)
-    outcome.clean(may_retry="-e" not in flags)
+    outcome = run_clean(ends, direction, args, may_retry="-e" not in flags)
     outcome.moved(sent=iters * size, received=iters * size)
 
 
@@ -43,8 +42,8 @@ def perftest(ends, direction, program, iters, *flags, size=PERF_SIZE, conn="RC",
         args += PERF_DEPTH
         if qps > 1:
             args += ["-q", qps]
-    outcome = run(ends, direction, args, gid_option="-x")
-    outcome.clean(may_retry=op == "send" and conn == "RC")
+    outcome = run_clean(ends, direction, args, gid_option="-x",
+                        may_retry=op == "send" and conn == "RC")
     if op == "atomic":
         # The originals come as responses of 8 bytes that are no payload.
         side = "req" if direction == FROM_HOST else "rsp"
