@@ -32,7 +32,12 @@
 	X(req_blocked_budget) /* times a QP waited for the destination's bound \
 			       */                                              \
 	X(req_blocked_credit)                                                  \
-	X(local_errors) /* WQEs failed by a local check */                     \
+	X(local_errors)	 /* WQEs failed by a local check */                    \
+	X(direct_writes) /* messages copied without packets; among those       \
+			    above */                                           \
+	X(direct_reads)                                                        \
+	X(direct_bytes)                                                        \
+	X(direct_refused) /* tried, and sent as packets */                     \
 	/* responder */                                                        \
 	X(rsp_send_msgs)                                                       \
 	X(rsp_write_msgs)                                                      \

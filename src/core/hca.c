@@ -17,6 +17,7 @@
 #include "core/obj/srq.h"
 
 #define BURST_DEFAULT 16
+#define DIRECT_BYTES_DEFAULT (1u << 20)
 #define INDEX_MAX 0xffffffu /* 24 bits: a key has 8 more */
 
 const struct hca_limits hca_limits_default = {
@@ -114,6 +115,9 @@ struct hca *hca_new(const struct hca_config *cfg, const struct hca_ops *ops,
 	hca->cfg = *cfg;
 	if (!hca->cfg.burst_pkts)
 		hca->cfg.burst_pkts = BURST_DEFAULT;
+	if (!hca->cfg.direct_bytes)
+		hca->cfg.direct_bytes = DIRECT_BYTES_DEFAULT;
+	hca->direct_left = hca->cfg.direct_bytes;
 	hca->ops = ops;
 	hca->ops_ctx = ops_ctx;
 	hca->now_ns = now_ns;

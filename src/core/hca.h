@@ -21,7 +21,37 @@
 #include "core/counters.h"
 #include "core/types.h"
 
+struct path;
+
 /* ---- what the driver gives at creation ---- */
+
+struct direct_mem { /* a piece of user memory here; its key was checked */
+	uint64_t va;
+	uint32_t len_bytes;
+};
+#define DIRECT_MEM_MAX 32
+#define DIRECT_PIECE_BYTES (256u << 10)
+
+struct direct_req {
+	const struct path *path; /* of our QP */
+	uint32_t qpn, dest_qpn;
+	uint16_t pkey;
+	bool read; /* else WRITE */
+	uint32_t rkey;
+	uint64_t remote_addr; /* of the message, as the WR says it */
+	uint32_t len_bytes;   /* of the message; its bounds are checked */
+	uint32_t off, n;      /* the piece; both 0 for a message of no bytes */
+	/* Where the piece's bytes are here; or inline_bytes. */
+	const uint8_t *inline_bytes;
+	uint32_t num_local;
+	struct direct_mem local[DIRECT_MEM_MAX];
+};
+
+enum direct_verdict {
+	DIRECT_DONE,
+	DIRECT_NOT_NOW, /* the message goes as packets */
+	DIRECT_NEVER,	/* so do all later ones of the QP */
+};
 
 struct hca_ops {
 	/* Zeroed memory / its release; called from [E] control verbs only
@@ -41,6 +71,16 @@ struct hca_ops {
 			    uint64_t swap, uint64_t *ret_orig);
 	int (*mem_fetch_add)(void *ctx, uint64_t va, uint64_t add,
 			     uint64_t *ret_orig);
+
+	/* One-sided copies past the network, where the driver reaches the
+	 * peer's memory; both may be NULL, both are [E].
+	 * direct: executes a piece of a WRITE or READ of a QP that
+	 * qp_set_direct() was called for, when the peer grants it. A piece that
+	 * was not done may have been copied in part. The message's last bytes
+	 * come last.
+	 * grant: what qp_query_grant() says of this QP may have changed. */
+	enum direct_verdict (*direct)(void *ctx, const struct direct_req *r);
+	void (*grant)(void *ctx, const struct qp *qp);
 };
 
 struct rx_frame;
@@ -89,6 +129,7 @@ struct hca_config {
 	uint32_t read_budget_bytes;
 	uint32_t burst_pkts; /* frames one QP may send before the next gets its
 				turn */
+	uint32_t direct_bytes; /* that one hca_tx() may copy; 0: 1 MiB */
 };
 
 /* ---- frames ---- */
@@ -154,6 +195,14 @@ void hca_tx_done(struct hca *hca, const struct tx_frame *frame);
 
 /* A hint that hca_tx would now say true: O(1). */
 bool hca_tx_pending(const struct hca *hca);
+/* hca_tx said false because it had copied enough (struct hca_ops.direct): call
+ * it again soon. */
+bool hca_tx_paused(const struct hca *hca);
+/* The check that a direct_req must pass at the peer's hca, for drivers that
+ * have both in one address space. *ret_va: of remote_addr, for the peer's
+ * memory ops; not for a message of no bytes. */
+bool hca_direct_check(struct hca *hca, const struct direct_req *r,
+		      uint64_t *ret_va);
 
 /* When hca_advance wants to be called next; INT64_MAX: never. */
 int64_t hca_deadline(const struct hca *hca);

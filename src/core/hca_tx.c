@@ -114,7 +114,9 @@ bool hca_tx(struct hca *hca, uint32_t class_mask, struct tx_frame *frame,
 	struct qp *qp;
 
 	hca->now_ns = now_ns;
-	while (!sent && (qp = take_ready(hca, class_mask))) {
+	hca->direct_left = hca->cfg.direct_bytes;
+	while (!sent && hca->direct_left &&
+	       (qp = take_ready(hca, class_mask))) {
 		uint32_t sl = qp->sl;
 
 		preset(qp, frame);
@@ -147,6 +149,11 @@ void hca_tx_done(struct hca *hca, const struct tx_frame *frame)
 			qp_sq_error(qp);
 	}
 	cq_settle(hca);
+}
+
+bool hca_tx_paused(const struct hca *hca)
+{
+	return hca->direct_left == 0 && hca->ready_mask != 0;
 }
 
 bool hca_tx_pending(const struct hca *hca)

@@ -17,6 +17,7 @@
 /* ---- protection domain [IBA 11.2.2] ---- */
 MUST_USE int pd_create(struct hca *hca, struct pd **ret_pd); /* [E] */
 MUST_USE int pd_destroy(struct pd *pd);			     /* [E] */
+uint32_t pd_num(const struct pd *pd); /* tells it from the hca's others */
 
 /* ---- memory region [IBA 10.6, 11.2.8] ---- */
 struct mr_attr {
@@ -112,6 +113,17 @@ uint32_t qp_num(const struct qp *qp);
 enum qp_state qp_state(const struct qp *qp); /* [P] */
 void *qp_user(const struct qp *qp);
 const struct path *qp_path(const struct qp *qp);
+/* [E] RC and UC: the driver's direct copies reach this QP's peer, or do not any
+ * more. RESET forgets it. */
+void qp_set_direct(struct qp *qp, bool on);
+/* What the peer may do to memory of this QP's domain. */
+struct qp_grant {
+	uint32_t access; /* ACCESS_REMOTE_WRITE, _READ; 0: nothing now */
+	uint32_t qpn, pd, peer_qpn;
+	uint16_t pkey;
+	const struct path *path;
+};
+void qp_query_grant(const struct qp *qp, struct qp_grant *ret); /* [E] */
 /* [P] One WR each; the driver walks lists. Copies everything out of *wr
  * (inline data too). -ENOMEM: queue full; -EINVAL: state (RESET, INIT, RTR),
  * opcode or flags that this QP type has not, SGE count, inline length, message

@@ -100,6 +100,44 @@ static int ops_fetch_add(void *ctx, uint64_t va, uint64_t add, uint64_t *ret)
 	return 0;
 }
 
+static bool copy_local(struct rig_ctx *c, const struct direct_req *q,
+		       uint8_t *peer)
+{
+	if (q->inline_bytes) {
+		memcpy(peer, q->inline_bytes, q->n);
+		return true;
+	}
+	for (uint32_t i = 0; i < q->num_local; i++) {
+		const struct direct_mem *m = &q->local[i];
+		uint8_t *here = at(c, m->va, m->len_bytes);
+
+		if (!here)
+			return false;
+		if (q->read)
+			memcpy(here, peer, m->len_bytes);
+		else
+			memcpy(peer, here, m->len_bytes);
+		peer += m->len_bytes;
+	}
+	return true;
+}
+
+static enum direct_verdict ops_direct(void *ctx, const struct direct_req *q)
+{
+	struct rig_ctx *c = ctx, *other = &c->r->ctx[!c->h];
+	uint64_t va = RIG_VA;
+	uint8_t *peer;
+
+	if (c->r->refuse_direct ||
+	    !hca_direct_check(c->r->h[!c->h].hca, q, &va))
+		return DIRECT_NOT_NOW;
+	peer = at(other, va + q->off, q->n);
+	if (!peer || !copy_local(c, q, peer))
+		return DIRECT_NOT_NOW;
+	c->r->copies++;
+	return DIRECT_DONE;
+}
+
 static const struct hca_ops rig_ops = {
 	.alloc = ops_alloc,
 	.free = ops_free,
@@ -107,6 +145,7 @@ static const struct hca_ops rig_ops = {
 	.mem_write = ops_write,
 	.mem_cmp_swap = ops_cmp_swap,
 	.mem_fetch_add = ops_fetch_add,
+	.direct = ops_direct,
 };
 
 /* ---- making ---- */
@@ -156,6 +195,7 @@ static void make_hca(struct rig *r, int h)
 		.dest_budget_bytes = r->conf.dest_budget,
 		.read_budget_bytes = r->conf.read_budget,
 		.burst_pkts = r->conf.burst_pkts,
+		.direct_bytes = r->conf.direct_bytes,
 	};
 	struct gid_entry e = { .valid = true,
 			       .gid = host_gid(h),
@@ -250,6 +290,7 @@ static void connect_qp(struct rig *r, int i, struct qp *qp, struct qp *peer)
 					   QP_ATTR_MIN_RNR_TIMER,
 				   r->now_ns),
 			 0);
+	qp_set_direct(qp, c->direct);
 	if (i == 1 && c->rtr_only)
 		return;
 	a.state = QP_STATE_RTS;

@@ -32,6 +32,8 @@ struct rig_conf {	   /* zero: the default in the comment */
 	bool use_srq;	     /* in a PD of its own */
 	bool rtr_only;	     /* host 1 stays in RTR */
 	bool no_peer; /* host 1 gets no frames: the test plays the peer */
+	bool direct;  /* WRITEs and READs are copied where that is allowed */
+	uint32_t direct_bytes; /* that one hca_tx() may copy; 0: the core's */
 };
 
 struct rig_host {
@@ -80,6 +82,8 @@ struct rig {
 	struct dlist wire; /* struct rig_frame, by time */
 	rig_fate_fn *fate;
 	void *fate_arg;
+	bool refuse_direct; /* copies are not done now */
+	uint32_t copies;    /* pieces that were copied */
 	struct rig_log log[RIG_LOG_MAX];
 	uint32_t logged; /* frames seen; the log holds the first RIG_LOG_MAX */
 	long live;	 /* allocations */

@@ -30,6 +30,7 @@ struct hca {
 		ready[16];     /* hca_tx.c: by SL, QPs with something to send */
 	uint32_t ready_mask;   /* bit sl: list not empty */
 	uint32_t turn_sl;      /* class whose turn it is */
+	uint32_t direct_left;  /* bytes that this hca_tx() may still copy */
 	struct dlist events;   /* struct event_src.node, oldest first */
 	struct dlist overruns; /* cq.c: struct cq.overrun_node to be settled */
 	struct budget read_budget; /* READ responses on their way to us */

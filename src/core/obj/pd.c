@@ -23,6 +23,11 @@ int pd_create(struct hca *hca, struct pd **ret_pd)
 	return 0;
 }
 
+uint32_t pd_num(const struct pd *pd)
+{
+	return pd->id;
+}
+
 int pd_destroy(struct pd *pd)
 {
 	struct hca *hca = pd->hca;

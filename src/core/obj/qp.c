@@ -173,6 +173,7 @@ void qp_forget(struct qp *qp)
 	wring_reset(&qp->rq);
 	qp->recv_taken = false;
 	qp->comm_est = false;
+	qp->direct = false;
 	qp->burst_left = 0;
 	dest_put(qp->hca, qp->dest);
 	qp->dest = NULL;

@@ -77,6 +77,7 @@ struct qp {
 	uint16_t pkey;
 	uint8_t sl;	   /* class of the next frame; UD sets it per WQE */
 	struct dest *dest; /* RC: account of path and peer, from RTR on */
+	bool direct;	   /* the driver's copies reach the peer */
 
 	/* Rings. sq: entries head..tail are not completed. */
 	struct wring sq;

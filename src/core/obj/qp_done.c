@@ -5,6 +5,7 @@
  */
 #include "core/obj/cq.h"
 #include "base/mutant.h"
+#include "core/obj/direct.h"
 #include "core/obj/hca_priv.h"
 #include "core/obj/qp.h"
 #include "core/obj/srq.h"
@@ -154,6 +155,7 @@ void qp_error(struct qp *qp, int64_t now_ns)
 		atomic_store_explicit(&qp->state, QP_STATE_ERR,
 				      memory_order_release);
 		qp->attr.sq_draining = false;
+		direct_grant_changed(qp);
 		qp->ops->enter(qp, old, now_ns);
 	}
 	flush_sq(qp);

@@ -27,6 +27,7 @@
 
 #include "core/obj/cq.h"
 #include "core/obj/dest.h"
+#include "core/obj/direct.h"
 #include "core/obj/hca_priv.h"
 #include "core/obj/path.h"
 #include "core/obj/qp.h"
@@ -364,6 +365,7 @@ int qp_modify(struct qp *qp, const struct qp_attr *attr, uint32_t mask,
 		qp_error(qp, now_ns);
 	else
 		enter(qp, from, to, now_ns);
+	direct_grant_changed(qp);
 	cq_settle(qp->hca);
 	return 0;
 }

@@ -47,6 +47,7 @@ struct rc_req {
 	uint32_t next_ssn;	 /* 24 bits: of the next WQE to start */
 	uint32_t since_ackreq;	 /* packets */
 	uint32_t read_unit_pkts; /* a READ is asked for in units of this */
+	uint32_t copied; /* bytes of the WQE at the cursor, without packets */
 };
 
 /* ---- flow control of the requester ---- */

@@ -12,6 +12,7 @@
 
 #include "base/bytes.h"
 #include "base/mutant.h"
+#include "core/obj/direct.h"
 #include "core/rc/rc_cmp.h"
 #include "core/rc/rc_flow.h"
 #include "core/rc/rc_frame.h"
@@ -258,12 +259,63 @@ static void commit(struct qp *qp, const struct step *s, int64_t now_ns)
 	rc_timer_sent(qp, now_ns);
 }
 
+/* Every earlier request has been executed, and nothing of this WQE was sent. */
+static bool alone(struct qp *qp, const struct wqe *w)
+{
+	const struct rc_req *r = &rc_of(qp)->req;
+
+	return r->index == spsc_head(&qp->sq.idx) &&
+	       psn_eq(r->high, rc_of(qp)->cmp.una) && psn_eq(r->psn, r->high) &&
+	       (!w->started || psn_eq(r->psn, w->first_psn));
+}
+
+/* The WQE at the cursor was executed without packets: its PSNs and its SSN are
+ * the next one's. */
+static void skip_wqe(struct qp *qp)
+{
+	struct rc_req *r = &rc_of(qp)->req;
+
+	r->next_ssn = (r->next_ssn - 1) & PSN_MASK;
+	r->index++;
+	qp_complete_send(qp, WC_SUCCESS);
+}
+
+/* Copies what can be copied. False: nothing may be sent now. A message of one
+ * packet follows those that are in flight as a packet, a longer one waits to be
+ * copied. */
+static bool go_direct(struct qp *qp)
+{
+	struct rc_req *r = &rc_of(qp)->req;
+	enum direct_step step = DIRECT_EXECUTED;
+	struct wqe *w;
+
+	while (step == DIRECT_EXECUTED) {
+		w = current_wqe(qp);
+		if (!w || !direct_fits(qp, w))
+			return true;
+		if (!alone(qp, w))
+			return w->started || w->len_bytes <= qp->mtu;
+		if (!w->started)
+			begin_wqe(qp, w);
+		if (w->status != WC_SUCCESS)
+			return true;
+		step = direct_run(qp, w, &r->copied);
+		if (step == DIRECT_EXECUTED)
+			skip_wqe(qp);
+	}
+	if (step == DIRECT_LATER)
+		qp_sched(qp);
+	return step == DIRECT_PACKETS;
+}
+
 bool rc_req_tx(struct qp *qp, struct tx_frame *f, int64_t now_ns)
 {
 	struct step s;
 	enum wc_status status;
 
 	if (rc_of(qp)->req.state != RC_REQ_RUNNING)
+		return false;
+	if (qp->direct && !go_direct(qp))
 		return false;
 	if (!pick(qp, &s, now_ns))
 		return false;
@@ -329,4 +381,5 @@ void rc_req_stop(struct qp *qp)
 	rc_timer_reset(qp);
 	rc_flow_drop(qp);
 	rc_of(qp)->req.state = RC_REQ_STOPPED;
+	rc_of(qp)->req.copied = 0;
 }

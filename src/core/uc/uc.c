@@ -65,13 +65,16 @@ static void build_headers(const struct wqe *w, bool first, bool last,
 static bool uc_tx(struct qp *qp, struct tx_frame *f, int64_t now_ns)
 {
 	struct unack *u = &uc_of(qp)->req;
-	struct wqe *w = unack_wqe(qp, u);
 	struct pkt pkt = { 0 };
 	enum wc_status status;
+	struct wqe *w;
 	uint32_t bytes;
 	bool last;
 
 	(void)now_ns;
+	if (qp->direct && !unack_direct(qp, u))
+		return false;
+	w = unack_wqe(qp, u);
 	if (!w)
 		return false;
 	bytes = w->len_bytes - u->off;

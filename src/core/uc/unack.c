@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "core/obj/direct.h"
 #include "core/obj/hca_priv.h"
 
 void unack_start(struct qp *qp, struct unack *u, enum qp_state from)
@@ -10,8 +11,11 @@ void unack_start(struct qp *qp, struct unack *u, enum qp_state from)
 	u->next = spsc_head(&qp->sq.idx);
 	u->off = 0;
 	u->failed = false;
-	if (from == QP_STATE_RTR)
+	u->copied = 0;
+	if (from == QP_STATE_RTR) {
 		u->next_psn = u->done_psn = psn_of(qp->attr.sq_psn);
+		u->packets = false;
+	}
 }
 
 struct wqe *unack_wqe(struct qp *qp, struct unack *u)
@@ -29,6 +33,27 @@ struct wqe *unack_wqe(struct qp *qp, struct unack *u)
 	if (state == QP_STATE_SQD && !w->started)
 		return NULL;
 	return w;
+}
+
+bool unack_direct(struct qp *qp, struct unack *u)
+{
+	enum direct_step step = DIRECT_EXECUTED;
+	struct wqe *w;
+
+	while (step == DIRECT_EXECUTED) {
+		w = unack_wqe(qp, u);
+		if (!w || u->packets || !direct_fits(qp, w))
+			return true;
+		w->started = true;
+		step = direct_run(qp, w, &u->copied);
+		if (step != DIRECT_EXECUTED)
+			break;
+		u->next++;
+		qp_complete_send(qp, WC_SUCCESS);
+	}
+	if (step == DIRECT_LATER)
+		qp_sched(qp);
+	return step == DIRECT_PACKETS;
 }
 
 enum wc_status unack_fill(struct qp *qp, const struct unack *u, struct wqe *w,
@@ -53,6 +78,7 @@ enum wc_status unack_fill(struct qp *qp, const struct unack *u, struct wqe *w,
 
 void unack_built(struct unack *u, struct wqe *w, uint32_t bytes, bool last)
 {
+	u->packets = true;
 	w->started = true;
 	w->last_psn = u->next_psn;
 	u->next_psn = psn_add(u->next_psn, 1);

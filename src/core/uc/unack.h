@@ -22,6 +22,8 @@ struct unack {
 	struct psn next_psn; /* of the next frame */
 	struct psn done_psn; /* of the oldest frame not done */
 	bool failed;	     /* a failed WQE awaits its turn: build no more */
+	bool packets;	     /* some were sent: where they are nobody knows */
+	uint32_t copied;     /* bytes of the WQE that are copied without */
 };
 
 /* Entering RTS from RTR or SQE: begins at the oldest WQE. From RTR the first
@@ -35,6 +37,10 @@ struct wqe *unack_wqe(struct qp *qp, struct unack *u);
  * but psn and pad set. WC_SUCCESS, or why the WQE fails. */
 enum wc_status unack_fill(struct qp *qp, const struct unack *u, struct wqe *w,
 			  struct pkt *pkt, uint32_t bytes, struct tx_frame *f);
+
+/* Executes WQEs as copies, for as long as the QP has sent no packet: later a
+ * copy could overtake one. False: nothing may be sent now. */
+bool unack_direct(struct qp *qp, struct unack *u);
 
 /* The frame was built. last: the message's last. */
 void unack_built(struct unack *u, struct wqe *w, uint32_t bytes, bool last);
