@@ -15,6 +15,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "core/hca.h"
 #include "fabric/fault.h"
 
 enum {
@@ -25,6 +26,7 @@ enum {
 	OPT_RCVBUF,
 	OPT_UMEM,
 	OPT_SEED,
+	OPT_CC,
 	OPT_FAULT,
 	OPT_NO_PRELOAD,
 };
@@ -63,6 +65,10 @@ static const struct argp_option options[] = {
 	  "Drop, double, delay, damage or mark packets, as drop=1%,seed=7; "
 	  "several make one plan",
 	  0 },
+	{ "cc", OPT_CC, "none|PRESET[,NAME=VALUE...]", 0,
+	  "Congestion control: DCQCN as connectx (default) or paper has it, "
+	  "or none",
+	  0 },
 	{ "no-preload", OPT_NO_PRELOAD, NULL, 0,
 	  "Do not preload the library that shows /dev/infiniband and "
 	  "/sys/class/infiniband to the program",
@@ -90,6 +96,20 @@ static void check_number(struct argp_state *state, const char *option,
 	if (errno || end == arg || *end || arg[0] == '-' || v > max)
 		argp_error(state, "--%s: '%s' is no number up to %llu", option,
 			   arg, max);
+}
+
+static void check_cc(struct argp_state *state, const char *arg)
+{
+	struct dcqcn_params params;
+	const char *why;
+	size_t at;
+
+	if (strcmp(arg, "none") == 0)
+		return;
+	why = dcqcn_parse(arg, &params, &at);
+	if (why)
+		argp_error(state, "--cc: '%s': at character %zu: %s", arg,
+			   at + 1, why);
 }
 
 static void check_word(struct argp_state *state, const char *option,
@@ -147,6 +167,10 @@ static error_t parse_valued(int key, char *arg, struct argp_state *state)
 		return 0;
 	case OPT_FAULT:
 		add_fault(state, a, arg);
+		return 0;
+	case OPT_CC:
+		check_cc(state, arg);
+		set("SOFTHCA_CC", arg);
 		return 0;
 	case OPT_SEED:
 		check_number(state, "seed", arg, ULLONG_MAX);

@@ -68,7 +68,14 @@
 			      */                                               \
 	X(rx_drop_response)  /* response that answers nothing */               \
 	X(rx_drop_rnr_wait)  /* came while an RNR NAK is outstanding */        \
-	X(rx_drop_opcode)    /* known, but not built (CNP, XRC, MADs) */       \
+	X(rx_drop_opcode)    /* known, but not built (XRC, MADs) */            \
+	/* congestion: notification point, reaction point */                   \
+	X(np_ecn_marked) /* packets of RC, UC or UD with CE */                 \
+	X(np_cnp_sent)                                                         \
+	X(rp_cnp_handled)                                                      \
+	X(rp_cnp_ignored) /* no congestion control here */                     \
+	X(rp_rate_cuts)	  /* CNPs that lowered a rate */                       \
+	X(req_paced)	  /* times a QP waited for its rate */                 \
 	/* completions */                                                      \
 	X(cqes)                                                                \
 	X(cq_overflows)                                                        \

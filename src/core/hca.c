@@ -56,6 +56,10 @@ static bool config_ok(const struct hca_config *c)
 {
 	if (!c->link_layer || !c->node_guid || !limits_ok(&c->limits))
 		return false;
+	if (c->cc && dcqcn_params_check(&c->cc_params))
+		return false;
+	if (c->cnp_sl > 15 || c->cnp_dscp > 63)
+		return false;
 	if (c->qpn_bits < 8 || c->qpn_bits > 24 || c->qpn_base > 0xffffff)
 		return false;
 	return (c->qpn_base & ((1u << c->qpn_bits) - 1)) == 0;
@@ -129,6 +133,7 @@ struct hca *hca_new(const struct hca_config *cfg, const struct hca_ops *ops,
 	dlist_init(&hca->events);
 	dlist_init(&hca->overruns);
 	dlist_init(&hca->dests);
+	dlist_init(&hca->cnps);
 	budget_init(&hca->read_budget, cfg->read_budget_bytes);
 	event_init(&hca->port_events, EVENT_OWNER_PORT);
 	hca->pkeys[0] = BTH_PKEY_DEFAULT;

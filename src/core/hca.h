@@ -18,6 +18,7 @@
 #include <stddef.h>
 
 #include "base/assert.h"
+#include "core/cc/dcqcn.h"
 #include "core/counters.h"
 #include "core/types.h"
 
@@ -116,6 +117,9 @@ struct hca_limits { /* advertised and enforced, both */
 #define HCA_PKEYS_MAX 16
 extern const struct hca_limits hca_limits_default;
 
+struct cc_ops; /* core/cc/cc.h */
+extern const struct cc_ops cc_dcqcn;
+
 struct hca_config {
 	struct hca_limits limits;
 	const struct link_layer *link_layer;
@@ -130,6 +134,12 @@ struct hca_config {
 	uint32_t burst_pkts; /* frames one QP may send before the next gets its
 				turn */
 	uint32_t direct_bytes; /* that one hca_tx() may copy; 0: 1 MiB */
+	/* Congestion control of RC and UC; NULL: none, marks are counted and
+	 * CNPs ignored. CNPs leave in class cnp_sl with this DSCP. */
+	const struct cc_ops *cc;
+	struct dcqcn_params cc_params; /* dcqcn_params_check must accept them */
+	uint8_t cnp_sl;		       /* 0..15 */
+	uint8_t cnp_dscp;	       /* 0..63 */
 };
 
 /* ---- frames ---- */
@@ -164,6 +174,8 @@ struct tx_frame {
 	const struct path *path; /* valid until tx_done */
 	uint8_t tos; /* path's traffic class with ECT(0) or not-ECT */
 	uint32_t dest_qpn;
+	uint8_t sl;  /* its class */
+	bool cnp;    /* a congestion notification packet */
 	void *owner; /* core's; for hca_tx_done */
 };
 

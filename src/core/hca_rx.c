@@ -46,9 +46,18 @@ static bool is_built(const struct bth *bth)
 {
 	enum transport t = opcode_transport(bth->opcode);
 
-	if (t != TRANSPORT_RC && t != TRANSPORT_UC && t != TRANSPORT_UD)
+	if (t != TRANSPORT_RC && t != TRANSPORT_UC && t != TRANSPORT_UD &&
+	    bth->opcode != OPCODE_CNP)
 		return false;
 	return bth->dest_qpn != BTH_QPN_GSI;
+}
+
+/* CNPs are for the connected transports [IBA annex A17.9.3]. */
+static bool speaks(const struct qp *qp, uint8_t opcode)
+{
+	if (opcode == OPCODE_CNP)
+		return qp->type != QP_TYPE_UD;
+	return opcode_transport(opcode) == qp->ops->wire;
 }
 
 /* The QP that the packet is for; NULL: dropped and counted. */
@@ -64,7 +73,7 @@ static struct qp *admit(struct hca *hca, const struct rx_frame *f,
 	qp = find_qp(hca, pkt->bth.dest_qpn);
 	if (!qp)
 		HCA_COUNT(hca, rx_drop_no_qp);
-	else if (opcode_transport(pkt->bth.opcode) != qp->ops->wire)
+	else if (!speaks(qp, pkt->bth.opcode))
 		HCA_COUNT(hca, rx_drop_qp_type);
 	else if (!receives(qp_state(qp)))
 		HCA_COUNT(hca, rx_drop_qp_state);
@@ -75,6 +84,17 @@ static struct qp *admit(struct hca *hca, const struct rx_frame *f,
 	else
 		return qp;
 	return NULL;
+}
+
+static void deliver(struct qp *qp, const struct rx_frame *f,
+		    const struct pkt *pkt, int64_t now_ns)
+{
+	if (pkt->bth.opcode == OPCODE_CNP) {
+		cc_cnp(qp, now_ns);
+		return;
+	}
+	cc_received(qp, f, now_ns);
+	qp->ops->rx(qp, f, pkt, now_ns);
 }
 
 void hca_rx(struct hca *hca, const struct rx_frame *f, int64_t now_ns)
@@ -90,6 +110,6 @@ void hca_rx(struct hca *hca, const struct rx_frame *f, int64_t now_ns)
 	}
 	qp = admit(hca, f, &pkt);
 	if (qp)
-		qp->ops->rx(qp, f, &pkt, now_ns);
+		deliver(qp, f, &pkt, now_ns);
 	cq_settle(hca);
 }

@@ -93,11 +93,13 @@ static void preset(struct qp *qp, struct tx_frame *f)
 	f->path = &qp->path;
 	f->tos = (uint8_t)((qp->path.tclass & ~3) | ECN_ECT0);
 	f->dest_qpn = qp->attr.dest_qpn;
+	f->sl = qp->sl;
+	f->cnp = false;
 	f->owner = qp;
 	f->len_bytes = 0;
 }
 
-static void count(struct hca *hca, const struct tx_frame *f)
+static void count(struct hca *hca, const struct tx_frame *f, int64_t now_ns)
 {
 	uint32_t around = opcode_lookup(f->pkt[0])->hdr_bytes +
 			  (f->pkt[1] >> 4 & 3u); /* pad */
@@ -105,6 +107,8 @@ static void count(struct hca *hca, const struct tx_frame *f)
 	ASSERT(f->len_bytes >= around && f->len_bytes <= PKT_MAX);
 	HCA_COUNT(hca, tx_pkts);
 	HCA_ADD(hca, tx_payload_bytes, f->len_bytes - around);
+	if (f->len_bytes > around)
+		cc_sent(f->owner, f, now_ns);
 }
 
 bool hca_tx(struct hca *hca, uint32_t class_mask, struct tx_frame *frame,
@@ -115,6 +119,11 @@ bool hca_tx(struct hca *hca, uint32_t class_mask, struct tx_frame *frame,
 
 	hca->now_ns = now_ns;
 	hca->direct_left = hca->cfg.direct_bytes;
+	if (cc_tx(hca, class_mask, frame, now_ns)) {
+		((struct qp *)frame->owner)->tx_unfinished++;
+		HCA_COUNT(hca, tx_pkts);
+		return true;
+	}
 	while (!sent && hca->direct_left &&
 	       (qp = take_ready(hca, class_mask))) {
 		uint32_t sl = qp->sl;
@@ -127,7 +136,7 @@ bool hca_tx(struct hca *hca, uint32_t class_mask, struct tx_frame *frame,
 		}
 		qp->tx_unfinished++;
 		requeue(qp, sl);
-		count(hca, frame);
+		count(hca, frame, now_ns);
 	}
 	cq_settle(hca);
 	return sent;
@@ -139,7 +148,7 @@ void hca_tx_done(struct hca *hca, const struct tx_frame *frame)
 
 	ASSERT(qp->tx_unfinished > 0);
 	qp->tx_unfinished--;
-	if (qp->ops->tx_done)
+	if (qp->ops->tx_done && !frame->cnp)
 		qp->ops->tx_done(qp);
 	/* A flush may have waited for this frame. */
 	if (!qp->tx_unfinished) {
@@ -158,5 +167,5 @@ bool hca_tx_paused(const struct hca *hca)
 
 bool hca_tx_pending(const struct hca *hca)
 {
-	return hca->ready_mask != 0;
+	return hca->ready_mask != 0 || cc_tx_pending(hca);
 }

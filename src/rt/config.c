@@ -133,6 +133,13 @@ static const struct key keys[] = {
 	  0,
 	  { 0 },
 	  "a fault plan of at most 2047 characters" },
+	{ "CC",
+	  VALUE_TEXT,
+	  FIELD(cc),
+	  0,
+	  0,
+	  { 0 },
+	  "none, or parameters of DCQCN of at most 511 characters" },
 	{ "DEVICES",
 	  VALUE_TEXT,
 	  FIELD(devices),
@@ -408,6 +415,7 @@ void config_load(struct rt_config *ret,
 		.dest_budget_bytes = DEST_BUDGET_DEFAULT,
 		.read_budget_bytes = READ_BUDGET_DEFAULT,
 		.empty_polls = EMPTY_POLLS_DEFAULT,
+		.cc = "connectx",
 	};
 	take_files(ret, getenv_fn, say);
 	for (size_t i = 0; i < ARRAY_SIZE(keys); i++) {

@@ -20,6 +20,7 @@
 #define RT_CONFIG_PATH_MAX 1024
 #define RT_CONFIG_DEVICES_MAX 512
 #define RT_CONFIG_FAULT_MAX 2048
+#define RT_CONFIG_CC_MAX 512
 
 struct rt_config {
 	bool verbose;
@@ -35,6 +36,7 @@ struct rt_config {
 	uint32_t dest_budget_bytes; /* as the kernel charges; 0: unbounded */
 	uint32_t read_budget_bytes;
 	char fault[RT_CONFIG_FAULT_MAX]; /* docs/faults.md; "": none */
+	char cc[RT_CONFIG_CC_MAX];	 /* dcqcn_parse() takes it; or "none" */
 	unsigned empty_polls; /* yield after so many in a row; 0: never */
 	/* Interface names to allow, comma separated, or with a leading "!"
 	 * to leave out; "": all. */

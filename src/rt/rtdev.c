@@ -250,6 +250,25 @@ static int make_link(struct rtdev *d, const struct rt_config *c)
 	return err;
 }
 
+/* CNPs have the class and the DSCP that NICs give them from the factory. */
+static void choose_cc(struct hca_config *hc, const struct rt_config *c)
+{
+	const char *why;
+	size_t at;
+
+	hc->cnp_sl = 6;
+	hc->cnp_dscp = 48;
+	if (strcmp(c->cc, "none") == 0)
+		return;
+	hc->cc = &cc_dcqcn;
+	why = dcqcn_parse(c->cc, &hc->cc_params, &at);
+	if (!why)
+		return;
+	rt_say(false, "CC=%s: at character %zu: %s; ConnectX's values are used",
+	       c->cc, at + 1, why);
+	hc->cc_params = dcqcn_connectx;
+}
+
 static int make_core(struct rtdev *d, const struct rt_config *c)
 {
 	struct hca_config hc = {
@@ -264,6 +283,7 @@ static int make_core(struct rtdev *d, const struct rt_config *c)
 		.burst_pkts = 16,
 	};
 
+	choose_cc(&hc, c);
 	if (!c->has_seed &&
 	    getrandom(&hc.seed, sizeof(hc.seed), 0) != sizeof(hc.seed))
 		return -EIO;

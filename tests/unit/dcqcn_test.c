@@ -242,6 +242,51 @@ static void test_random(void **state)
 	}
 }
 
+static void count_param(void *ctx, const char *name, uint64_t value)
+{
+	(void)name;
+	(void)value;
+	++*(unsigned *)ctx;
+}
+
+static void test_parse(void **state)
+{
+	static const struct {
+		const char *text;
+		size_t at;
+	} bad[] = {
+		{ "", 0 },
+		{ "tcp", 0 },
+		{ "papers", 0 },
+		{ "paper,", 6 },
+		{ "paper,threshold", 6 },
+		{ "paper,threshold=", 6 },
+		{ "paper,threshold=-1", 6 },
+		{ "paper,threshold=1x", 6 },
+		{ "paper,threshold=4294967296", 6 },
+		{ "paper,threshold=1,treshold=1", 18 },
+		{ "paper,min_rate_bps=0", 0 },
+	};
+	struct dcqcn_params p;
+	unsigned n = 0;
+	size_t at;
+
+	(void)state;
+	assert_null(dcqcn_parse("paper", &p, &at));
+	assert_memory_equal(&p, &dcqcn_paper, sizeof(p));
+	assert_null(dcqcn_parse(
+		"connectx,line_rate_bps=25000000000,threshold=3", &p, &at));
+	assert_int_equal(p.line_rate_bps, 25000000000);
+	assert_int_equal(p.threshold, 3);
+	assert_int_equal(p.ai_rate_bps, dcqcn_connectx.ai_rate_bps);
+	for (unsigned i = 0; i < ARRAY_SIZE(bad); i++) {
+		assert_non_null(dcqcn_parse(bad[i].text, &p, &at));
+		assert_int_equal(at, bad[i].at);
+	}
+	dcqcn_params_each(&p, count_param, &n);
+	assert_int_equal(n, 17);
+}
+
 static void test_check(void **state)
 {
 	struct dcqcn_params p = dcqcn_paper;
@@ -249,8 +294,6 @@ static void test_check(void **state)
 	(void)state;
 	assert_null(dcqcn_params_check(&dcqcn_paper));
 	assert_null(dcqcn_params_check(&dcqcn_connectx));
-	assert_ptr_equal(dcqcn_preset("paper"), &dcqcn_paper);
-	assert_null(dcqcn_preset("tcp"));
 	p.alpha_keep = 1024;
 	assert_non_null(dcqcn_params_check(&p));
 	p = dcqcn_paper;
@@ -268,6 +311,7 @@ int main(void)
 		cmocka_unit_test(test_first_rate),
 		cmocka_unit_test(test_recovers),
 		cmocka_unit_test(test_random),
+		cmocka_unit_test(test_parse),
 		cmocka_unit_test(test_check),
 	};
 

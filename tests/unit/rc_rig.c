@@ -196,6 +196,8 @@ static void make_hca(struct rig *r, int h)
 		.read_budget_bytes = r->conf.read_budget,
 		.burst_pkts = r->conf.burst_pkts,
 		.direct_bytes = r->conf.direct_bytes,
+		.cnp_sl = 6,
+		.cnp_dscp = 48,
 	};
 	struct gid_entry e = { .valid = true,
 			       .gid = host_gid(h),
@@ -203,6 +205,10 @@ static void make_hca(struct rig *r, int h)
 			       .vlan = 0xffff,
 			       .mtu_bytes = 9000 };
 
+	if (r->conf.dcqcn) {
+		cfg.cc = &cc_dcqcn;
+		cfg.cc_params = *r->conf.dcqcn;
+	}
 	*ctx = (struct rig_ctx){ .r = r, .h = h };
 	r->h[h].hca = hca_new(&cfg, &rig_ops, ctx, 0);
 	assert_non_null(r->h[h].hca);
@@ -434,19 +440,19 @@ static void wire_add(struct rig *r, struct rig_frame *w)
 }
 
 static void wire_put(struct rig *r, int from, const struct tx_frame *t,
-		     int64_t delay_ns)
+		     const struct rig_fate *fate)
 {
 	struct rig_frame *w = malloc(sizeof(*w) + t->len_bytes);
 
 	assert_non_null(w);
 	memcpy(w->bytes, t->pkt, t->len_bytes);
-	w->at_ns = r->now_ns + RIG_HOP_NS + delay_ns;
+	w->at_ns = r->now_ns + RIG_HOP_NS + fate->delay_ns;
 	w->to = !from;
 	w->f = (struct rx_frame){ .pkt = w->bytes,
 				  .len_bytes = t->len_bytes,
 				  .src = t->path->sgid,
 				  .dst = t->path->dgid,
-				  .tos = t->tos,
+				  .tos = fate->ce ? t->tos | ECN_CE : t->tos,
 				  .ttl = 64,
 				  .sport = t->path->sport };
 	wire_add(r, w);
@@ -472,7 +478,7 @@ static void frame_out(struct rig *r, int from, const struct tx_frame *t)
 	if (r->fate)
 		fate = r->fate(r, from, &p, r->fate_arg);
 	for (i = 0; i < fate.copies; i++)
-		wire_put(r, from, t, fate.delay_ns);
+		wire_put(r, from, t, &fate);
 }
 
 static void pump(struct rig *r)

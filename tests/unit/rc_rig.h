@@ -29,8 +29,9 @@ struct rig_conf {	   /* zero: the default in the comment */
 	uint32_t burst_pkts; /* 8 */
 	int64_t tx_gap_ns;   /* a host sends one frame in this time; 0: no limit
 			      */
-	bool use_srq;	     /* in a PD of its own */
-	bool rtr_only;	     /* host 1 stays in RTR */
+	const struct dcqcn_params *dcqcn; /* NULL: no congestion control */
+	bool use_srq;			  /* in a PD of its own */
+	bool rtr_only;			  /* host 1 stays in RTR */
 	bool no_peer; /* host 1 gets no frames: the test plays the peer */
 	bool direct;  /* WRITEs and READs are copied where that is allowed */
 	uint32_t direct_bytes; /* that one hca_tx() may copy; 0: the core's */
@@ -61,9 +62,10 @@ struct rig_log {
 
 struct rig;
 
-/* What happens to a frame: copies (0: lost) and extra delay. */
+/* What happens to a frame: copies (0: lost), a CE mark and extra delay. */
 struct rig_fate {
 	int copies;
+	bool ce;
 	int64_t delay_ns;
 };
 typedef struct rig_fate rig_fate_fn(struct rig *r, int from,

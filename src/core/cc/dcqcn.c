@@ -2,7 +2,11 @@
 /* dcqcn.c - rate, target and alpha of one flow. */
 #include "core/cc/dcqcn.h"
 
+#include <stddef.h>
+#include <stdlib.h>
 #include <string.h>
+
+#include "base/assert.h"
 
 #define MBPS 1000000ull
 #define GBPS 1000000000ull
@@ -40,15 +44,107 @@ const struct dcqcn_params dcqcn_connectx = {
 	.cnp_interval_ns = 4000,
 };
 
-const struct dcqcn_params *dcqcn_preset(const char *name)
+static const struct param {
+	const char *name;
+	size_t offset, size;
+} params[] = {
+#define DCQCN_PARAM_ROW(type, name)                                            \
+	{ #name, offsetof(struct dcqcn_params, name), sizeof(type) },
+	DCQCN_PARAMS(DCQCN_PARAM_ROW)
+#undef DCQCN_PARAM_ROW
+};
+
+static bool set(struct dcqcn_params *p, const struct param *to, uint64_t value)
 {
-	if (strcmp(name, "paper") == 0)
-		return &dcqcn_paper;
-	return strcmp(name, "connectx") == 0 ? &dcqcn_connectx : NULL;
+	uint8_t *field = (uint8_t *)p + to->offset;
+	uint32_t narrow = (uint32_t)value;
+
+	if (to->size == sizeof(uint64_t))
+		memcpy(field, &value, sizeof(value));
+	else if (narrow == value)
+		memcpy(field, &narrow, sizeof(narrow));
+	else
+		return false;
+	return true;
+}
+
+/* "NAME=VALUE", n bytes. */
+static const char *take(struct dcqcn_params *p, const char *text, size_t n)
+{
+	const char *eq = memchr(text, '=', n);
+	char *end;
+	uint64_t value;
+
+	if (!eq)
+		return "a parameter is to be NAME=VALUE";
+	for (size_t i = 0; i < ARRAY_SIZE(params); i++) {
+		if (strlen(params[i].name) != (size_t)(eq - text) ||
+		    memcmp(params[i].name, text, (size_t)(eq - text)) != 0)
+			continue;
+		if (eq[1] < '0' || eq[1] > '9')
+			return "a value is to be a number";
+		value = strtoull(eq + 1, &end, 10);
+		if (end != text + n)
+			return "a value is to be a number";
+		return set(p, &params[i], value) ? NULL
+						 : "a value is too large";
+	}
+	return "there is no such parameter";
+}
+
+const char *dcqcn_parse(const char *text, struct dcqcn_params *ret,
+			size_t *ret_at)
+{
+	size_t n = strcspn(text, ",");
+	const char *at = text + n, *why;
+	struct dcqcn_params p;
+
+	*ret_at = 0;
+	if (n == 5 && memcmp(text, "paper", n) == 0)
+		p = dcqcn_paper;
+	else if (n == 8 && memcmp(text, "connectx", n) == 0)
+		p = dcqcn_connectx;
+	else
+		return "it begins with a preset, paper or connectx";
+	while (*at) {
+		n = strcspn(++at, ",");
+		*ret_at = (size_t)(at - text);
+		why = take(&p, at, n);
+		if (why)
+			return why;
+		at += n;
+	}
+	*ret_at = 0;
+	why = dcqcn_params_check(&p);
+	if (!why)
+		*ret = p;
+	return why;
+}
+
+void dcqcn_params_each(const struct dcqcn_params *p,
+		       void (*fn)(void *ctx, const char *name, uint64_t value),
+		       void *ctx)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(params); i++) {
+		const uint8_t *field = (const uint8_t *)p + params[i].offset;
+		uint64_t value = 0;
+		uint32_t narrow;
+
+		if (params[i].size == sizeof(value)) {
+			memcpy(&value, field, sizeof(value));
+		} else {
+			memcpy(&narrow, field, sizeof(narrow));
+			value = narrow;
+		}
+		fn(ctx, params[i].name, value);
+	}
 }
 
 const char *dcqcn_params_check(const struct dcqcn_params *p)
 {
+	if (p->alpha_at_cnp > 1 || p->clamp_target > 1 ||
+	    p->clamp_after_time > 1)
+		return "a switch is to be 0 or 1";
 	if (p->line_rate_bps == 0 || p->line_rate_bps > 10000 * GBPS)
 		return "line_rate_bps is to be above 0, at most 10 Tb/s";
 	if (p->min_rate_bps == 0 || p->min_rate_bps > p->line_rate_bps)

@@ -17,6 +17,7 @@
 #define SOFTHCA_CORE_CC_DCQCN_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #define DCQCN_ALPHA_ONE (1u << 20)
@@ -55,8 +56,16 @@ struct dcqcn_params {
 /* The paper's values after its tuning (section 5), for 40 Gb/s; and what
  * ConnectX-4 and later have from the factory, for 100 Gb/s. */
 extern const struct dcqcn_params dcqcn_paper, dcqcn_connectx;
-/* By name, "paper" or "connectx"; NULL: there is no such preset. */
-const struct dcqcn_params *dcqcn_preset(const char *name);
+
+/* "PRESET" or "PRESET,NAME=VALUE,..." with the names above, e.g.
+ * "connectx,line_rate_bps=25000000000". NULL and *ret, or what is wrong with it
+ * (static storage) and *ret_at, the offset where. */
+const char *dcqcn_parse(const char *text, struct dcqcn_params *ret,
+			size_t *ret_at);
+/* Calls fn for each parameter. */
+void dcqcn_params_each(const struct dcqcn_params *p,
+		       void (*fn)(void *ctx, const char *name, uint64_t value),
+		       void *ctx);
 
 /* A line that says what is wrong with them, or NULL. */
 const char *dcqcn_params_check(const struct dcqcn_params *p);

@@ -129,6 +129,7 @@ int qp_create(struct pd *pd, const struct qp_init *init, struct qp_cap *ret_cap,
 	if (rc)
 		goto err_qp;
 	set_fields(qp, pd, init);
+	cc_init(qp);
 	qp_forget(qp);
 	ops->init(qp);
 	/* Last: from here on packets find it (bug log B115). */
@@ -155,6 +156,7 @@ int qp_destroy(struct qp *qp)
 	if (qp->tx_unfinished)
 		return -EBUSY;
 	qp->ops->fini(qp);
+	cc_stop(qp);
 	qp_unsched(qp);
 	qp_unring(qp);
 	event_forget(&qp->events);
@@ -168,6 +170,8 @@ int qp_destroy(struct qp *qp)
 
 void qp_forget(struct qp *qp)
 {
+	cc_stop(qp);
+	cc_init(qp);
 	qp_unsched(qp);
 	wring_reset(&qp->sq);
 	wring_reset(&qp->rq);

@@ -16,6 +16,7 @@
 
 #include <stdatomic.h>
 
+#include "core/cc/cc.h"
 #include "core/obj/budget.h"
 #include "core/obj/event.h"
 #include "core/obj/wq.h"
@@ -94,6 +95,7 @@ struct qp {
 	uint32_t burst_left;
 	uint32_t tx_unfinished; /* frames between hca_tx and hca_tx_done */
 
+	struct cc_flow cc;	 /* cc.c */
 	struct event_src events; /* hca_event.c */
 	bool comm_est;		 /* COMM_EST was raised */
 

@@ -157,6 +157,7 @@ void qp_error(struct qp *qp, int64_t now_ns)
 		qp->attr.sq_draining = false;
 		direct_grant_changed(qp);
 		qp->ops->enter(qp, old, now_ns);
+		cc_stop(qp);
 	}
 	flush_sq(qp);
 	flush_rq(qp);

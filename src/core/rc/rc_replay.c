@@ -314,6 +314,8 @@ static bool tx_entry(struct qp *qp, struct tx_frame *f, int64_t now_ns)
 
 	switch ((enum rc_resp_kind)e->kind) {
 	case RC_RESP_READ:
+		if (e->left_bytes && !cc_may_send(qp, now_ns))
+			return false;
 		v = build_read(qp, f, e);
 		if (v != RC_RSP_OK)
 			read_failed(qp, f, v, now_ns);

@@ -319,6 +319,8 @@ bool rc_req_tx(struct qp *qp, struct tx_frame *f, int64_t now_ns)
 		return false;
 	if (!pick(qp, &s, now_ns))
 		return false;
+	if (s.w->len_bytes && !rc_is_rd(s.w) && !cc_may_send(qp, now_ns))
+		return false;
 	if (!rc_flow_take(qp, s.w, s.pkts))
 		return false;
 	status = build(qp, &s, f);

@@ -71,11 +71,10 @@ static bool uc_tx(struct qp *qp, struct tx_frame *f, int64_t now_ns)
 	uint32_t bytes;
 	bool last;
 
-	(void)now_ns;
 	if (qp->direct && !unack_direct(qp, u))
 		return false;
 	w = unack_wqe(qp, u);
-	if (!w)
+	if (!w || (w->len_bytes && !cc_may_send(qp, now_ns)))
 		return false;
 	bytes = w->len_bytes - u->off;
 	last = bytes <= qp->mtu;
