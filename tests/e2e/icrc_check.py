@@ -30,20 +30,28 @@ class Packets:
 
 def records(path):
     """The frames of a pcap file (either byte order, us or ns)."""
+    for _, frame in timed_records(path):
+        yield frame
+
+
+def timed_records(path):
+    """The same with their times: (seconds, frame)."""
     with open(path, "rb") as f:
         data = f.read()
     magic = data[:4]
     order = "<" if magic in (b"\xd4\xc3\xb2\xa1", b"\x4d\x3c\xb2\xa1") else ">"
-    if struct.unpack(order + "I", magic)[0] not in (0xa1b2c3d4, 0xa1b23c4d):
+    unit = {0xa1b2c3d4: 1e-6, 0xa1b23c4d: 1e-9}.get(
+        struct.unpack(order + "I", magic)[0])
+    if unit is None:
         raise ValueError(path + ": not a pcap file")
     if struct.unpack_from(order + "I", data, 20)[0] != ETHERNET:
         raise ValueError(path + ": link type is not Ethernet")
     at = 24
     while at < len(data):
-        _, _, have, full = struct.unpack_from(order + "IIII", data, at)
+        sec, part, have, full = struct.unpack_from(order + "IIII", data, at)
         if have != full or at + 16 + have > len(data):
             raise ValueError(path + ": a packet was cut short")
-        yield data[at + 16:at + 16 + have]
+        yield sec + part * unit, data[at + 16:at + 16 + have]
         at += 16 + have
 
 
