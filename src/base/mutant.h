@@ -49,7 +49,9 @@
 	X(ring_leaked, "rc/clean")                                             \
 	/* UC */                                                               \
 	X(uc_gap_accepted, "uc/loss20")                                        \
-	X(uc_offset_kept, "uc/loss20")
+	X(uc_offset_kept, "uc/loss20")                                         \
+	/* copies without packets */                                           \
+	X(uc_copy_overtakes, "uc/direct")
 
 #ifdef SOFTHCA_MUTANTS
 enum mutant {

@@ -53,6 +53,20 @@ static void on_frame(void *ctx, const uint8_t *frame, uint32_t len_bytes,
 	simhost_kick(h);
 }
 
+/* As between processes of one host: the other core's check, then bytes. Every
+ * copy takes no time. */
+static enum direct_verdict direct(struct simmem *m, const struct direct_req *r)
+{
+	struct simhost *h = CONTAINER_OF(m, struct simhost, mem);
+	uint64_t va = h->direct_to->mem.base;
+
+	if (prng_chance(&h->refuse_rng, h->refuse_ppm) ||
+	    !hca_direct_check(h->direct_to->hca, r, &va) ||
+	    !simmem_direct(m, r, &h->direct_to->mem, va + r->off))
+		return DIRECT_NOT_NOW;
+	return DIRECT_DONE;
+}
+
 int simhost_init(struct simhost *h, struct world *w, struct cable *cable,
 		 const struct simhost_config *cfg)
 {
@@ -66,12 +80,16 @@ int simhost_init(struct simhost *h, struct world *w, struct cable *cable,
 	*h = (struct simhost){ .world = w,
 			       .cable = cable,
 			       .end = cfg->end,
-			       .hold_frames = cfg->hold_frames };
+			       .hold_frames = cfg->hold_frames,
+			       .direct_to = cfg->direct_to,
+			       .refuse_ppm = cfg->refuse_ppm };
+	prng_init(&h->refuse_rng, cfg->hca.seed);
 	world_event_init(&h->timer, on_timer);
 	world_event_init(&h->pump, on_pump);
 	rc = simmem_init(&h->mem, w->mem, cfg->mem_base, cfg->mem_bytes);
 	if (rc)
 		return rc;
+	h->mem.direct = cfg->direct_to ? direct : NULL;
 	h->hca = hca_new(&cfg->hca, &simmem_ops, &h->mem, w->now_ns);
 	if (!h->hca) {
 		simmem_fini(&h->mem);
@@ -148,8 +166,11 @@ static void transmit(struct simhost *h)
 			return;
 		}
 		f = (struct tx_frame){ .pkt = h->buf + IPV6_BYTES + UDP_BYTES };
-		if (!hca_tx(h->hca, ALL_CLASSES, &f, now))
+		if (!hca_tx(h->hca, ALL_CLASSES, &f, now)) {
+			if (hca_tx_paused(h->hca))
+				continue;
 			break;
+		}
 		send_frame(h, &f);
 		frame_done(h, &f);
 	}

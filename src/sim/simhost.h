@@ -21,6 +21,11 @@ struct simhost_config {
 	uint64_t mem_base, mem_bytes;
 	unsigned end;	  /* of the cable */
 	bool hold_frames; /* call hca_tx_done some frames later */
+	/* Copies between the memories of the two hosts, of QPs that
+	 * qp_set_direct() was called for: the other host, and how many in a
+	 * million are refused. */
+	struct simhost *direct_to; /* or NULL */
+	uint32_t refuse_ppm;
 };
 
 struct simhost {
@@ -30,6 +35,9 @@ struct simhost {
 	struct hca *hca;
 	struct simmem mem;
 	bool hold_frames;
+	struct simhost *direct_to;
+	uint32_t refuse_ppm;
+	struct prng refuse_rng;
 
 	/* Each event of the core; or NULL. */
 	void (*on_event)(void *ctx, const struct hca_event *e, int64_t now_ns);

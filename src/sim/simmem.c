@@ -117,6 +117,36 @@ static int op_fetch_add(void *ctx, uint64_t va, uint64_t add,
 	return 0;
 }
 
+static enum direct_verdict op_direct(void *ctx, const struct direct_req *r)
+{
+	struct simmem *m = ctx;
+
+	return m->direct ? m->direct(m, r) : DIRECT_NEVER;
+}
+
+bool simmem_direct(struct simmem *m, const struct direct_req *r,
+		   struct simmem *peer, uint64_t peer_va)
+{
+	uint8_t *there;
+
+	if (!inside(peer, peer_va, r->n))
+		return false;
+	there = simmem_at(peer, peer_va, r->n);
+	if (r->inline_bytes) {
+		memcpy(there, r->inline_bytes, r->n);
+		return true;
+	}
+	for (uint32_t i = 0; i < r->num_local; i++) {
+		const struct direct_mem *l = &r->local[i];
+
+		if (r->read ? op_write(m, l->va, there, l->len_bytes)
+			    : op_read(m, there, l->va, l->len_bytes))
+			return false;
+		there += l->len_bytes;
+	}
+	return true;
+}
+
 const struct hca_ops simmem_ops = {
 	.alloc = op_alloc,
 	.free = op_free,
@@ -124,4 +154,5 @@ const struct hca_ops simmem_ops = {
 	.mem_write = op_write,
 	.mem_cmp_swap = op_cmp_swap,
 	.mem_fetch_add = op_fetch_add,
+	.direct = op_direct,
 };

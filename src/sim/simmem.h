@@ -19,6 +19,10 @@ struct simmem {
 	uint8_t *bytes;
 	uint64_t hole, hole_bytes; /* inaccessible; hole_bytes 0: none */
 
+	/* One-sided copies of the core; NULL: never. */
+	enum direct_verdict (*direct)(struct simmem *m,
+				      const struct direct_req *r);
+
 	uint64_t live_allocs;	   /* core's allocations not freed */
 	uint32_t fail_alloc_after; /* n > 0: the nth from now gives NULL */
 };
@@ -30,6 +34,11 @@ void simmem_fini(struct simmem *m);
 
 /* The bytes at va .. va + len, which must be inside. */
 uint8_t *simmem_at(const struct simmem *m, uint64_t va, uint64_t len_bytes);
+
+/* The pieces of a direct request between m and `peer` from peer_va on. False:
+ * some byte is not accessible. */
+MUST_USE bool simmem_direct(struct simmem *m, const struct direct_req *r,
+			    struct simmem *peer, uint64_t peer_va);
 
 /* For hca_new; the context is the struct simmem. */
 extern const struct hca_ops simmem_ops;

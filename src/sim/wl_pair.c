@@ -139,6 +139,7 @@ static int connect_end(struct wl_end *e)
 	rc = to_rtr(e);
 	if (!rc)
 		rc = to_rts(e);
+	qp_set_direct(e->qp, wl->cfg.direct);
 	if (!rc)
 		wirewatch_add(&wl->watch, e->host->sim.end, e->qpn,
 			      e->peer->qpn, psn_of(e->psn));

@@ -153,7 +153,7 @@ static void on_event(void *ctx, const struct hca_event *e, int64_t now_ns)
 	end->failed = true;
 }
 
-static void host_config(const struct wl *wl, unsigned i, struct prng *r,
+static void host_config(struct wl *wl, unsigned i, struct prng *r,
 			struct simhost_config *cfg)
 {
 	*cfg = (struct simhost_config){
@@ -171,6 +171,11 @@ static void host_config(const struct wl *wl, unsigned i, struct prng *r,
 		.end = i,
 		.hold_frames = prng_chance(r, 300000),
 	};
+	if (wl->cfg.direct) {
+		cfg->direct_to = &wl->host[!i].sim;
+		cfg->refuse_ppm = draw(r, 0, 1) * 200000;
+		cfg->hca.direct_bytes = draw(r, 1, 20000);
+	}
 	if (prng_chance(r, 500000))
 		cfg->hca.dest_budget_bytes = draw(r, 10000, 200000);
 	if (prng_chance(r, 500000))

@@ -209,6 +209,9 @@ static void judge_host(struct wl_host *h)
 		wl_fail(wl, "memory changed that no message names (host, off)",
 			h->index, off, 0);
 	wl->stats.retransmits += hca_counters(h->sim.hca)->req_retransmits;
+	wl->stats.direct += hca_counters(h->sim.hca)->direct_writes +
+			    hca_counters(h->sim.hca)->direct_reads;
+	wl->stats.direct_refused += hca_counters(h->sim.hca)->direct_refused;
 	wl->stats.rnr_naks += hca_counters(h->sim.hca)->rsp_rnr_naks;
 }
 

@@ -31,12 +31,14 @@ struct wl_config {
 	uint32_t msgs;		   /* of each end */
 	struct fault_plan faults;  /* no rules: none */
 	wirewatch_trace_fn *trace; /* or NULL */
+	bool direct; /* WRITEs and READs are copied when they can be */
 	bool errors; /* wrong keys, bounds, short receives, dead QPs (RC) */
 };
 
 struct wl_stats {
 	uint64_t msgs, receives, failures; /* completed; connections failed */
 	uint64_t read_bytes, events, retransmits, rnr_naks;
+	uint64_t direct, direct_refused;
 	struct cable_stats cable;
 };
 

@@ -23,6 +23,9 @@ static const struct {
 	{ "corrupt", false, "corrupt=3%" },
 	/* Nothing gets through: every request ends with an error. */
 	{ "dead", false, "blackhole" },
+	/* Copies among packets: names that begin so. */
+	{ "direct", true, NULL },
+	{ "direct5", true, "drop=5%,dup=3%:0-100us,reorder=5%:50us" },
 	{ "storm", true, "drop=3%,dup=3%:0-200us,reorder=5%:200us,corrupt=2%" },
 };
 
@@ -95,5 +98,6 @@ bool sim_profile(const char *name, uint32_t msgs, const char *faults,
 	ret->type = types[t].type;
 	ret->msgs = msgs;
 	ret->errors = profiles[i].errors;
+	ret->direct = strncmp(profiles[i].name, "direct", 6) == 0;
 	return make_plan(profiles[i].faults, faults, &ret->faults, ret_err);
 }

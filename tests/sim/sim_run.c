@@ -70,6 +70,8 @@ static void add_stats(struct wl_stats *sum, const struct wl_stats *s)
 	sum->read_bytes += s->read_bytes;
 	sum->retransmits += s->retransmits;
 	sum->rnr_naks += s->rnr_naks;
+	sum->direct += s->direct;
+	sum->direct_refused += s->direct_refused;
 	sum->cable.sent += s->cable.sent;
 	for (int a = 0; a < FAULT_ACTIONS; a++)
 		sum->cable.hit[a] += s->cable.hit[a];
@@ -80,12 +82,14 @@ static void print_stats(const char *profile, const struct wl_stats *s)
 	printf("%s: %" PRIu64 " messages, %" PRIu64 " received, %" PRIu64
 	       " failed connections, %" PRIu64 " frames (%" PRIu64
 	       " lost, %" PRIu64 " doubled, %" PRIu64 " late, %" PRIu64
-	       " broken), %" PRIu64 " sent again, %" PRIu64 " RNR\n",
+	       " broken), %" PRIu64 " sent again, %" PRIu64 " RNR, %" PRIu64
+	       " copied, %" PRIu64 " not\n",
 	       profile, s->msgs, s->receives, s->failures, s->cable.sent,
 	       s->cable.hit[FAULT_DROP] + s->cable.hit[FAULT_BLACKHOLE],
 	       s->cable.hit[FAULT_DUP],
 	       s->cable.hit[FAULT_REORDER] + s->cable.hit[FAULT_DELAY],
-	       s->cable.hit[FAULT_CORRUPT], s->retransmits, s->rnr_naks);
+	       s->cable.hit[FAULT_CORRUPT], s->retransmits, s->rnr_naks,
+	       s->direct, s->direct_refused);
 }
 
 /* A run that moves nothing, or whose faults never happen, proves nothing. */
@@ -94,6 +98,8 @@ static bool vacuous(const struct wl_config *cfg, const struct wl_stats *s)
 	for (int a = 0; a < FAULT_ACTIONS; a++)
 		if (fault_does(&cfg->faults, a) && !s->cable.hit[a])
 			return true;
+	if (cfg->direct && (!s->direct || !s->direct_refused))
+		return true;
 	return !s->msgs ||
 	       (cfg->errors && cfg->type == QP_TYPE_RC && !s->failures);
 }

@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "base/mutant.h"
 #include "core/obj/direct.h"
 #include "core/obj/hca_priv.h"
 
@@ -42,7 +43,8 @@ bool unack_direct(struct qp *qp, struct unack *u)
 
 	while (step == DIRECT_EXECUTED) {
 		w = unack_wqe(qp, u);
-		if (!w || u->packets || !direct_fits(qp, w))
+		if (!w || (u->packets && !MUTANT(uc_copy_overtakes)) ||
+		    !direct_fits(qp, w))
 			return true;
 		w->started = true;
 		step = direct_run(qp, w, &u->copied);
