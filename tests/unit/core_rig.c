@@ -28,6 +28,7 @@ static void *op_alloc(void *ctx, size_t size, size_t align)
 	at = ((uintptr_t)raw + sizeof(raw) + align - 1) & ~(align - 1);
 	memcpy((uint8_t *)at - sizeof(raw), &raw, sizeof(raw));
 	h->allocs++;
+	h->alloc_bytes += size;
 	return (void *)at;
 }
 

@@ -31,6 +31,7 @@ struct rig_host {
 		fault_hi;      /* host memory that fails; lo == hi: none */
 	int alloc_fails_after; /* allocations that work; -1: all */
 	int allocs;	       /* alive */
+	size_t alloc_bytes;    /* asked for so far; frees do not count */
 };
 
 enum rig_fate {

@@ -501,6 +501,39 @@ static void resources_change(void **state)
 	rig_free(r);
 }
 
+/* A larger limit needs more room: results that were kept and answers that wait
+ * move there. */
+static void resources_grow(void **state)
+{
+	struct rig_conf c = { .max_dest_rd_atomic = 1 };
+	struct rig *r = victim(&c);
+	struct qp_attr sqd = { .state = QP_STATE_SQD };
+	struct pkt again = { .bth = { .opcode = OP_FETCH_ADD,
+				      .psn = psn_of(PSN0 + 1) },
+			     .ext.atomiceth = { .va = RIG_IOVA,
+						.rkey = mr_key(r->h[0].mr),
+						.swap_or_add = 1 } };
+
+	(void)state;
+	r->h[0].mem[0] = 40;
+	assert_int_equal(qp_modify(r->h[0].qp, &sqd, QP_ATTR_STATE, 0), 0);
+	PUT(r, OP_FETCH_ADD, 0);
+	PUT(r, OP_FETCH_ADD, 1);
+	rig_inject_held(r, 0, &again, NULL, 0); /* its answer waits */
+	set_resources(r, QP_STATE_SQD, 3);
+	set_resources(r, QP_STATE_SQD, 2); /* never shrinks */
+	set_resources(r, QP_STATE_SQD, 128);
+	rig_settle(r);
+	last_is(r, OP_ATOMIC_ACK, 1, r->log[0].pkt.ext.aeth.syndrome);
+	PUT(r, OP_FETCH_ADD, 0);
+	for (uint32_t i = 0; i < 4; i++)
+		assert_int_equal(rig_nth_op(r, 0, OP_ATOMIC_ACK, i)
+					 ->pkt.ext.atomicacketh,
+				 i == 0 || i == 3 ? 40 : 41);
+	assert_int_equal(r->h[0].mem[0], 42);
+	rig_free(r);
+}
+
 /* An ACK never overtakes the answers of a READ that came before it, and a
  * READ's answers spare the ACK in front of them. */
 static void responses_in_order(void **state)
@@ -598,6 +631,7 @@ int main(void)
 		cmocka_unit_test(ghost_read),
 		cmocka_unit_test(more_than_the_resources),
 		cmocka_unit_test(resources_change),
+		cmocka_unit_test(resources_grow),
 		cmocka_unit_test(responses_in_order),
 		cmocka_unit_test(credits_stated),
 		cmocka_unit_test(comm_est),

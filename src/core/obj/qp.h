@@ -29,6 +29,10 @@ struct transport_ops {
 	/* Bytes of transport state behind struct qp; zeroed at creation. */
 	size_t state_bytes;
 	void (*init)(struct qp *qp);
+	/* Allocates what attributes that are about to be stored (mask: which)
+	 * need. -ENOMEM: nothing changes. Optional. */
+	int (*prepare)(struct qp *qp, const struct qp_attr *attr,
+		       uint32_t mask);
 	/* After the state attribute changed (qp->state is already the new one;
 	 * attributes and path are stored). RESET must forget everything. */
 	void (*enter)(struct qp *qp, enum qp_state old, int64_t now_ns);

@@ -354,7 +354,10 @@ int qp_modify(struct qp *qp, const struct qp_attr *attr, uint32_t mask,
 	rc = check_values(qp, attr, mask, &path);
 	if (rc)
 		return rc;
-	rc = join_dest(qp, attr, &path, to);
+	if (qp->ops->prepare)
+		rc = qp->ops->prepare(qp, attr, mask);
+	if (!rc)
+		rc = join_dest(qp, attr, &path, to);
 	if (rc)
 		return rc;
 	store_common(&qp->attr, attr, mask);

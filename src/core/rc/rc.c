@@ -17,7 +17,14 @@ static void reset(struct qp *qp)
 	rc_req_reset(qp);
 	rc_cmp_reset(qp);
 	rc_rsp_reset(qp);
-	rc_replay_reset(qp);
+	rc_replay_release(qp);
+}
+
+static int rc_prepare(struct qp *qp, const struct qp_attr *a, uint32_t mask)
+{
+	if (!(mask & QP_ATTR_MAX_DEST_RD_ATOMIC))
+		return 0;
+	return rc_replay_reserve(qp, a->max_dest_rd_atomic);
 }
 
 static void rc_init(struct qp *qp)
@@ -120,6 +127,7 @@ const struct transport_ops rc_transport = {
 	.wire = TRANSPORT_RC,
 	.state_bytes = sizeof(struct rc_qp),
 	.init = rc_init,
+	.prepare = rc_prepare,
 	.enter = rc_enter,
 	.rx = rc_rx,
 	.tx = rc_tx,

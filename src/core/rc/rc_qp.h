@@ -116,8 +116,6 @@ struct rc_rsp {
 /* ---- responses out, results kept ---- */
 
 #define RC_RD_ATOMIC_MAX 255 /* requests of one peer that may wait */
-#define RC_RESP_SLOTS 512    /* power of two; half of it for duplicates */
-#define RC_RESULT_SLOTS 256  /* power of two > RC_RD_ATOMIC_MAX */
 
 enum rc_resp_kind { RC_RESP_READ, RC_RESP_ATOMIC, RC_RESP_NAK };
 
@@ -151,8 +149,11 @@ struct rc_replay {
 	struct psn tail_psn;
 	uint8_t tail_syndrome; /* RC_TAIL_NAK */
 	uint32_t results;      /* executed so far; the ring holds the last */
-	struct rc_resp resp[RC_RESP_SLOTS];
-	struct rc_result result[RC_RESULT_SLOTS];
+	/* Rings, powers of two, in one allocation that resp points to; sized by
+	 * max_dest_rd_atomic, 0 before RTR. Half of resp is for duplicates. */
+	uint32_t resp_slots, result_slots;
+	struct rc_resp *resp;
+	struct rc_result *result;
 };
 
 /* ---- the whole ---- */

@@ -9,15 +9,11 @@
  */
 #include "core/rc/rc_replay.h"
 
+#include <errno.h>
+
 #include "core/obj/mr.h"
 #include "core/rc/rc_frame.h"
 #include "core/rc/rc_rsp.h"
-
-/* Duplicates may take this many slots; the rest is for new requests. */
-#define DUPLICATES_MAX (RC_RESP_SLOTS - RC_RD_ATOMIC_MAX - 1)
-_Static_assert(RC_RESULT_SLOTS > RC_RD_ATOMIC_MAX, "results of all in flight");
-_Static_assert((RC_RESP_SLOTS & (RC_RESP_SLOTS - 1)) == 0, "masked");
-_Static_assert((RC_RESULT_SLOTS & (RC_RESULT_SLOTS - 1)) == 0, "masked");
 
 static struct rc_replay *replay_of(struct qp *qp)
 {
@@ -27,7 +23,7 @@ static struct rc_replay *replay_of(struct qp *qp)
 /* i-th of the queue. */
 static struct rc_resp *entry(struct rc_replay *q, uint32_t i)
 {
-	return &q->resp[(q->head + i) & (RC_RESP_SLOTS - 1)];
+	return &q->resp[(q->head + i) & (q->resp_slots - 1)];
 }
 
 static struct psn entry_last(const struct rc_resp *e)
@@ -43,6 +39,77 @@ void rc_replay_reset(struct qp *qp)
 	q->tail = RC_TAIL_NONE;
 }
 
+/* The i-th atomic that was executed. */
+static struct rc_result *result_at(const struct rc_replay *q, uint32_t i)
+{
+	return &q->result[i & (q->result_slots - 1)];
+}
+
+static uint32_t results_kept(const struct rc_replay *q)
+{
+	return q->results < q->result_slots ? q->results : q->result_slots;
+}
+
+static uint32_t pow2_at_least(uint32_t n)
+{
+	uint32_t p = 1;
+
+	while (p < n)
+		p *= 2;
+	return p;
+}
+
+/* Copies what is in q to the empty rings of a larger one. */
+static void move_rings(struct rc_replay *q, struct rc_replay *to)
+{
+	uint32_t i;
+
+	for (i = 0; i < q->count; i++)
+		to->resp[i] = *entry(q, i);
+	q->head = 0;
+	for (i = q->results - results_kept(q); i != q->results; i++)
+		*result_at(to, i) = *result_at(q, i);
+}
+
+int rc_replay_reserve(struct qp *qp, uint32_t n)
+{
+	struct rc_replay *q = replay_of(qp);
+	struct rc_replay to = { .resp_slots = pow2_at_least(2 * n),
+				/* One more than can be asked for again. */
+				.result_slots = pow2_at_least(n + 1) };
+	size_t resp_bytes = to.resp_slots * sizeof(to.resp[0]);
+	uint8_t *room;
+
+	ASSERT(n <= RC_RD_ATOMIC_MAX);
+	if (n == 0 || (to.resp_slots <= q->resp_slots &&
+		       to.result_slots <= q->result_slots))
+		return 0;
+	room = hca_alloc(qp->hca,
+			 resp_bytes + to.result_slots * sizeof(to.result[0]));
+	if (!room)
+		return -ENOMEM;
+	to.resp = (void *)room;
+	to.result = (void *)(room + resp_bytes);
+	move_rings(q, &to);
+	hca_release(qp->hca, q->resp);
+	q->resp_slots = to.resp_slots;
+	q->result_slots = to.result_slots;
+	q->resp = to.resp;
+	q->result = to.result;
+	return 0;
+}
+
+void rc_replay_release(struct qp *qp)
+{
+	struct rc_replay *q = replay_of(qp);
+
+	rc_replay_reset(qp);
+	hca_release(qp->hca, q->resp);
+	q->resp_slots = q->result_slots = 0;
+	q->resp = NULL;
+	q->result = NULL;
+}
+
 uint32_t rc_replay_outstanding(const struct qp *qp)
 {
 	return rc_view(qp)->replay.fresh;
@@ -53,7 +120,7 @@ static void pop(struct rc_replay *q)
 	q->fresh -= entry(q, 0)->fresh;
 	q->count--;
 	/* An empty queue starts over: few slots are ever touched. */
-	q->head = q->count ? (q->head + 1) & (RC_RESP_SLOTS - 1) : 0;
+	q->head = q->count ? (q->head + 1) & (q->resp_slots - 1) : 0;
 }
 
 static void erase(struct rc_replay *q, uint32_t at, uint32_t n)
@@ -71,7 +138,7 @@ static void insert(struct rc_replay *q, uint32_t at, const struct rc_resp *e)
 {
 	uint32_t i;
 
-	ASSERT(q->count < RC_RESP_SLOTS);
+	ASSERT(q->count < q->resp_slots);
 	for (i = q->count; i > at; i--)
 		*entry(q, i) = *entry(q, i - 1);
 	*entry(q, at) = *e;
@@ -102,7 +169,8 @@ static bool put_again(struct qp *qp, const struct rc_resp *e)
 	       !psn_before(entry_last(e), entry(q, at + n)->psn))
 		n++;
 	erase(q, at, n);
-	if (q->count - q->fresh >= DUPLICATES_MAX)
+	/* The other half is for new requests. */
+	if (q->count - q->fresh >= q->resp_slots / 2)
 		return false;
 	insert(q, at, e);
 	qp_sched(qp);
@@ -154,7 +222,7 @@ void rc_replay_atomic(struct qp *qp, struct psn psn, uint64_t original,
 	struct rc_replay *q = replay_of(qp);
 	struct rc_resp e = atomic_resp(psn, original, msn);
 
-	q->result[q->results++ & (RC_RESULT_SLOTS - 1)] = (struct rc_result){
+	*result_at(q, q->results++) = (struct rc_result){
 		.psn = psn, .msn = msn, .original = original
 	};
 	e.fresh = true;
@@ -165,13 +233,10 @@ void rc_replay_atomic(struct qp *qp, struct psn psn, uint64_t original,
 static const struct rc_result *find_result(const struct rc_replay *q,
 					   struct psn psn)
 {
-	uint32_t kept =
-		q->results < RC_RESULT_SLOTS ? q->results : RC_RESULT_SLOTS;
 	uint32_t i;
 
-	for (i = 1; i <= kept; i++) {
-		const struct rc_result *r =
-			&q->result[(q->results - i) & (RC_RESULT_SLOTS - 1)];
+	for (i = 1; i <= results_kept(q); i++) {
+		const struct rc_result *r = result_at(q, q->results - i);
 
 		if (psn_eq(r->psn, psn))
 			return r;

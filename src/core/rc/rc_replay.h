@@ -16,6 +16,13 @@
 /* Forgets responses and results. */
 void rc_replay_reset(struct qp *qp);
 
+/* Room for the answers to n outstanding READs and atomics and to as many
+ * duplicates; what is queued or kept stays. The room never shrinks. -ENOMEM:
+ * it is as it was. Control verbs only. */
+MUST_USE int rc_replay_reserve(struct qp *qp, uint32_t n);
+/* Gives the room back; what was in it is forgotten. */
+void rc_replay_release(struct qp *qp);
+
 /* READs and atomics that wait for their answers, duplicates not counted. */
 uint32_t rc_replay_outstanding(const struct qp *qp);
 
