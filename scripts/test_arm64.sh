@@ -77,7 +77,7 @@ END
 command -v $triplet-gcc >/dev/null || skip "no $triplet-gcc"
 qemu=$(command -v qemu-aarch64-static || command -v qemu-aarch64) ||
 	skip 'no qemu-aarch64'
-[ -e /usr/$triplet/lib/ld-linux-aarch64.so.1 ] || skip 'no libc for arm64'
+[ -e /usr/$triplet/lib/crti.o ] || skip 'no libc6-dev for arm64'
 case $build in /*) ;; *) build=$PWD/$build ;; esac
 root=$build-root
 if [ ! -e "$root/filled" ]; then
