@@ -32,9 +32,10 @@
 	X(req_blocked_budget) /* times a QP waited for the destination's bound \
 			       */                                              \
 	X(req_blocked_credit)                                                  \
-	X(local_errors)	 /* WQEs failed by a local check */                    \
-	X(direct_writes) /* messages copied without packets; among those       \
-			    above */                                           \
+	X(req_budget_cuts) /* times such a bound was halved for a loss */      \
+	X(local_errors)	   /* WQEs failed by a local check */                  \
+	X(direct_writes)   /* messages copied without packets; among those     \
+			      above */                                         \
 	X(direct_reads)                                                        \
 	X(direct_bytes)                                                        \
 	X(direct_refused) /* tried, and sent as packets */                     \

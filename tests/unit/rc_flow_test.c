@@ -347,6 +347,92 @@ static void many_share_a_budget(void **state)
 	}
 }
 
+/* Loses the nth packet that host 0 sends with payload; counts both kinds of
+ * bytes that are under way to host 1 or asked for. */
+struct loser {
+	struct meter m;
+	uint32_t nth;
+};
+
+static struct rig_fate lose_one(struct rig *r, int from, const struct pkt *p,
+				void *arg)
+{
+	struct loser *l = arg;
+	struct rig_fate f = metered(r, from, p, &l->m);
+
+	if (from == 0 && p->payload_bytes && --l->nth == 0)
+		f.copies = 0;
+	return f;
+}
+
+/* A lost packet halves the destination's budget for all of its QPs; without
+ * timers nobody is left with packets that nobody acknowledges. */
+static void loss_shrinks(void **state)
+{
+	uint32_t nth;
+
+	(void)state;
+	for (nth = 1; nth < 32; nth++) { /* the 32nd fills it and asks */
+		struct rig_conf c = { .dest_budget = 32 * charge(MTU),
+				      .timeout = 255,
+				      .retry_cnt = 1,
+				      .burst_pkts = 1 + nth % 7,
+				      .max_wr = 32 };
+		struct rig *r = rig_new(&c);
+		struct qp *qp[6][2];
+		struct loser l = { .nth = nth };
+		uint32_t i;
+
+		for (i = 0; i < ARRAY_SIZE(qp); i++)
+			rig_pair(r, qp[i]);
+		r->fate = lose_one;
+		r->fate_arg = &l;
+		for (i = 0; i < ARRAY_SIZE(qp); i++)
+			post_on(r, qp[i][0], WR_WRITE, 40 * MTU, i);
+		rig_settle(r);
+		assert_int_equal(rig_counter(r, 0, req_write_msgs), 6);
+		assert_int_equal(rig_counter(r, 0, req_budget_cuts), 1);
+		assert_int_equal(rig_counter(r, 0, req_seq_naks), 1);
+		for (i = 0; i < ARRAY_SIZE(qp); i++) {
+			assert_int_equal(qp_destroy(qp[i][0]), 0);
+			assert_int_equal(qp_destroy(qp[i][1]), 0);
+		}
+		rig_free(r);
+	}
+}
+
+/* WRITEs to a process and READs by it share its buffer: both bounds are half as
+ * soon as each side knows of both. */
+static void both_ways_share(void **state)
+{
+	struct rig_conf c = { .dest_budget = 32 * charge(MTU),
+			      .read_budget = 32 * charge(MTU),
+			      .timeout = 255,
+			      .max_wr = 32 };
+	struct rig *r = rig_new(&c);
+	struct meter m = { .acked_psn = 1 };
+
+	(void)state;
+	rig_fill(r, 0, ROFF, 8, 1);
+	rig_fill(r, 1, ROFF, 8, 1);
+	post_on(r, r->h[0].qp, WR_WRITE, 8, 1);
+	assert_int_equal(rig_post(r, 1, WR_READ, 0, ROFF, 8, WR_SIGNALED, 2),
+			 0);
+	rig_settle(r);
+	r->fate = metered;
+	r->fate_arg = &m;
+	post_on(r, r->h[0].qp, WR_WRITE, 100 * MTU, 3);
+	rig_settle(r);
+	assert_in_range(m.unacked_max, 10, 16);
+	/* Not for ever. */
+	rig_run(r, r->now_ns + 2000000000);
+	m = (struct meter){ .acked_psn = m.acked_psn };
+	post_on(r, r->h[0].qp, WR_WRITE, 100 * MTU, 4);
+	rig_settle(r);
+	assert_in_range(m.unacked_max, 24, 32);
+	rig_free(r);
+}
+
 /* PSNs in flight stay below half of the space: a READ of 2^23 packets is not
  * asked for at once. */
 static void psn_window(void **state)
@@ -474,6 +560,8 @@ int main(void)
 		cmocka_unit_test(fence),
 		cmocka_unit_test(destination_budget),
 		cmocka_unit_test(many_share_a_budget),
+		cmocka_unit_test(loss_shrinks),
+		cmocka_unit_test(both_ways_share),
 		cmocka_unit_test(psn_window),
 		cmocka_unit_test(the_dead_hold_nothing),
 		cmocka_unit_test(credits),

@@ -3,10 +3,14 @@
 
 #include "base/assert.h"
 
+#define STEPS 16 /* from the least bound to the limit */
+/* Longer than a receiver stands still on a busy machine: what it has not read
+ * lies in its buffer meanwhile. */
+#define SHARE_NS 1000000000
+
 void budget_init(struct budget *b, uint32_t limit)
 {
-	b->limit = limit;
-	b->used = 0;
+	*b = (struct budget){ .limit = limit, .bound = limit };
 	dlist_init(&b->waiters);
 }
 
@@ -22,6 +26,18 @@ void budget_wait_init(struct budget_wait *w,
 static bool fits(uint32_t limit, uint32_t used, uint32_t n)
 {
 	return used == 0 || (used <= limit && n <= limit - used);
+}
+
+uint32_t budget_bound(const struct budget *b)
+{
+	uint32_t half = b->limit - b->limit / 2;
+
+	return b->shared && half < b->bound ? half : b->bound;
+}
+
+static bool overdrawn(const struct budget *b)
+{
+	return b->used > budget_bound(b);
 }
 
 /* Nobody came before w. */
@@ -42,11 +58,14 @@ static void wait_in_line(struct budget *b, uint32_t n, struct budget_wait *w)
 		dlist_push_back(&b->waiters, &w->node);
 }
 
-bool budget_take(struct budget *b, uint32_t n, struct budget_wait *w)
+bool budget_take(struct budget *b, uint32_t n, struct budget_wait *w,
+		 int64_t now_ns)
 {
 	if (b->limit == 0)
 		return true;
-	if (!is_next(b, w) || !fits(b->limit, b->used, n)) {
+	if (now_ns >= b->shared_until_ns)
+		b->shared = false;
+	if (!is_next(b, w) || !fits(budget_bound(b), b->used, n)) {
 		wait_in_line(b, n, w);
 		return false;
 	}
@@ -54,6 +73,31 @@ bool budget_take(struct budget *b, uint32_t n, struct budget_wait *w)
 	ASSERT(b->used + n >= n);
 	b->used += n;
 	return true;
+}
+
+bool budget_take_over(struct budget *b, uint32_t n, struct budget_wait *w)
+{
+	if (!overdrawn(b))
+		return false;
+	budget_leave(w);
+	ASSERT(b->used + n >= n);
+	b->used += n;
+	return true;
+}
+
+static void wake(struct budget_wait *w)
+{
+	dlist_remove(&w->node);
+	w->turn = true;
+	w->wake(w);
+}
+
+static void wake_all(struct budget *b)
+{
+	struct dlist *first;
+
+	while ((first = dlist_first(&b->waiters)))
+		wake(CONTAINER_OF(first, struct budget_wait, node));
 }
 
 void budget_give(struct budget *b, uint32_t n)
@@ -65,18 +109,60 @@ void budget_give(struct budget *b, uint32_t n)
 		return;
 	ASSERT(n <= b->used);
 	b->used -= n;
+	if (b->used == 0 || overdrawn(b)) {
+		wake_all(b);
+		return;
+	}
 	spoken_for = b->used;
 	while ((first = dlist_first(&b->waiters))) {
 		struct budget_wait *w =
 			CONTAINER_OF(first, struct budget_wait, node);
 
-		if (b->used && !fits(b->limit, spoken_for, w->want))
+		if (!fits(budget_bound(b), spoken_for, w->want))
 			break;
 		spoken_for = spoken_for + w->want < spoken_for
 				     ? UINT32_MAX
 				     : spoken_for + w->want;
-		dlist_remove(first);
-		w->turn = true;
-		w->wake(w);
+		wake(w);
 	}
+}
+
+static uint32_t step(const struct budget *b)
+{
+	return b->limit / STEPS ? b->limit / STEPS : 1;
+}
+
+void budget_acked(struct budget *b, uint32_t n)
+{
+	b->acked += n;
+	if (b->acked < b->bound)
+		return;
+	b->acked = 0;
+	b->cut = false;
+	b->bound =
+		b->limit - b->bound > step(b) ? b->bound + step(b) : b->limit;
+}
+
+bool budget_lost(struct budget *b)
+{
+	if (b->limit == 0 || b->cut)
+		return false;
+	b->cut = true;
+	b->acked = 0;
+	b->bound = b->bound / 2 > step(b) ? b->bound / 2 : step(b);
+	if (overdrawn(b))
+		wake_all(b);
+	return true;
+}
+
+void budget_share(struct budget *b, int64_t now_ns)
+{
+	if (b->limit == 0)
+		return;
+	b->shared_until_ns = now_ns + SHARE_NS;
+	if (b->shared)
+		return;
+	b->shared = true;
+	if (overdrawn(b))
+		wake_all(b);
 }

@@ -89,8 +89,11 @@ static bool credit_lacks(const struct rc_qp *rc, const struct wqe *w)
 static bool take_dest(struct qp *qp, uint32_t charge)
 {
 	struct rc_flow *f = &rc_of(qp)->flow;
+	struct budget *b = qp_dest_budget(qp);
+	bool unasked = rc_of(qp)->req.since_ackreq != 0;
 
-	if (!budget_take(qp_dest_budget(qp), charge, &f->dest_wait)) {
+	if (!budget_take(b, charge, &f->dest_wait, qp->hca->now_ns) &&
+	    !(unasked && budget_take_over(b, charge, &f->dest_wait))) {
 		HCA_COUNT(qp->hca, req_blocked_budget);
 		return false;
 	}
@@ -127,7 +130,8 @@ static bool take_rd(struct qp *qp, const struct wqe *w, uint32_t pkts)
 		return false;
 	if (!take_dest(qp, f->request_charge))
 		return false;
-	if (!budget_take(&qp->hca->read_budget, charge, &f->read_wait)) {
+	if (!budget_take(&qp->hca->read_budget, charge, &f->read_wait,
+			 qp->hca->now_ns)) {
 		HCA_COUNT(qp->hca, req_blocked_budget);
 		give_dest(qp, f->request_charge);
 		return false;
@@ -182,11 +186,11 @@ bool rc_flow_wants_ack(struct qp *qp, const struct wqe *w)
 	if (rc->cmp.probing)
 		return true;
 	if (b->limit != 0) {
-		uint32_t quarter = b->limit / 4 / w->pkt_charge;
+		uint32_t quarter = budget_bound(b) / 4 / w->pkt_charge;
 
 		if (quarter < every)
 			every = quarter;
-		if (b->used + w->pkt_charge > b->limit ||
+		if (b->used + w->pkt_charge > budget_bound(b) ||
 		    !dlist_empty(&b->waiters))
 			return true;
 	}
@@ -209,6 +213,7 @@ static void acked_rd(struct qp *qp, const struct wqe *w, uint32_t off,
 		rc->flow.reads_out--;
 		give_dest(qp, rc->flow.request_charge);
 	}
+	budget_acked(&qp->hca->read_budget, n * w->pkt_charge);
 	give_read(qp, n * w->pkt_charge);
 }
 
@@ -216,10 +221,32 @@ void rc_flow_acked(struct qp *qp, const struct wqe *w, uint32_t off, uint32_t n)
 {
 	if (n == 0)
 		return;
-	if (rc_is_rd(w))
+	if (rc_is_rd(w)) {
 		acked_rd(qp, w, off, n);
-	else
-		give_dest(qp, n * w->pkt_charge);
+		return;
+	}
+	budget_acked(qp_dest_budget(qp), n * w->pkt_charge);
+	give_dest(qp, n * w->pkt_charge);
+}
+
+void rc_flow_lost(struct qp *qp)
+{
+	const struct wqe *w = rc_head(qp);
+	struct budget *b = qp_dest_budget(qp);
+
+	if (w && rc_is_rd(w))
+		b = &qp->hca->read_budget;
+	HCA_ADD(qp->hca, req_budget_cuts, budget_lost(b));
+}
+
+void rc_flow_peer_reads(struct qp *qp)
+{
+	budget_share(qp_dest_budget(qp), qp->hca->now_ns);
+}
+
+void rc_flow_peer_sends(struct qp *qp)
+{
+	budget_share(&qp->hca->read_budget, qp->hca->now_ns);
 }
 
 void rc_flow_drop(struct qp *qp)

@@ -43,6 +43,14 @@ bool rc_flow_wants_ack(struct qp *qp, const struct wqe *w);
 void rc_flow_acked(struct qp *qp, const struct wqe *w, uint32_t off,
 		   uint32_t n);
 
+/* The packet at una, or its answer, was lost: less may be in flight. */
+void rc_flow_lost(struct qp *qp);
+
+/* Requests with payload come from the peer, or it READs from us: READ responses
+ * and requests share one receive buffer, ours or the peer's. */
+void rc_flow_peer_sends(struct qp *qp);
+void rc_flow_peer_reads(struct qp *qp);
+
 /* Nothing is in flight any more: the cursor went back, or the end. */
 void rc_flow_drop(struct qp *qp);
 

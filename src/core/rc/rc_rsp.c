@@ -13,6 +13,7 @@
 #include "base/mutant.h"
 #include "core/obj/mr.h"
 #include "core/obj/srq.h"
+#include "core/rc/rc_flow.h"
 #include "core/rc/rc_replay.h"
 #include "wire/exth.h"
 
@@ -272,6 +273,8 @@ static void data_taken(struct qp *qp, const struct pkt *pkt)
 
 	r->done_bytes += pkt->payload_bytes;
 	HCA_ADD(qp->hca, rx_payload_bytes, pkt->payload_bytes);
+	if (pkt->payload_bytes)
+		rc_flow_peer_sends(qp);
 	if (pkt->info->flags & OPCODE_END)
 		message_done(qp, pkt);
 }
@@ -360,6 +363,7 @@ static enum rc_rsp_verdict take_read(struct qp *qp, const struct pkt *pkt)
 		return v;
 	r->msn = (r->msn + 1) & PSN_MASK;
 	rc_replay_read(qp, pkt, r->msn);
+	rc_flow_peer_reads(qp);
 	HCA_COUNT(qp->hca, rsp_read_msgs);
 	HCA_ADD(qp->hca, rsp_msg_bytes, pkt->ext.reth.len_bytes);
 	return RC_RSP_OK;
