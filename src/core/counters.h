@@ -20,6 +20,8 @@
 	X(req_write_msgs)                                                      \
 	X(req_read_msgs)                                                       \
 	X(req_atomic_msgs)                                                     \
+	X(mw_binds)                                                            \
+	X(mw_invalidates)  /* local, and by a SEND that came in */             \
 	X(req_msg_bytes)   /* payload of those, READ data included */          \
 	X(req_retransmits) /* packets sent again */                            \
 	X(req_timeouts)                                                        \

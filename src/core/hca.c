@@ -11,6 +11,7 @@
 #include "core/obj/hca_priv.h"
 #include "core/obj/idtab.h"
 #include "core/obj/mr.h"
+#include "core/obj/mw.h"
 #include "core/obj/pd.h"
 #include "core/obj/qp.h"
 #include "core/obj/qp_bell.h"
@@ -24,6 +25,7 @@ const struct hca_limits hca_limits_default = {
 	.max_qp = 65536,
 	.max_cq = 65536,
 	.max_mr = 1 << 20,
+	.max_mw = 1 << 20,
 	.max_pd = 32768,
 	.max_srq = 32768,
 	.max_ah = 65536,
@@ -42,14 +44,15 @@ const struct hca_limits hca_limits_default = {
 
 static bool limits_ok(const struct hca_limits *l)
 {
-	return l->max_qp && l->max_cq && l->max_mr && l->max_pd && l->max_srq &&
-	       l->max_ah && l->max_sge && l->max_sge <= UINT16_MAX &&
-	       l->max_sge_rd <= l->max_sge && l->max_inline_bytes <= 65536 &&
-	       l->max_rd_atomic <= 255 && l->max_msg_bytes <= 1u << 31 &&
-	       l->max_qp_wr <= 1u << 20 && l->max_srq_wr <= 1u << 20 &&
-	       l->max_cqe <= 1u << 24 && l->gid_table_len >= 1 &&
-	       l->gid_table_len <= HCA_GIDS_MAX && l->pkey_table_len >= 1 &&
-	       l->pkey_table_len <= HCA_PKEYS_MAX;
+	return l->max_qp && l->max_cq && l->max_mr &&
+	       l->max_mr <= INDEX_MAX / 2 && l->max_mw <= INDEX_MAX / 2 &&
+	       l->max_pd && l->max_srq && l->max_ah && l->max_sge &&
+	       l->max_sge <= UINT16_MAX && l->max_sge_rd <= l->max_sge &&
+	       l->max_inline_bytes <= 65536 && l->max_rd_atomic <= 255 &&
+	       l->max_msg_bytes <= 1u << 31 && l->max_qp_wr <= 1u << 20 &&
+	       l->max_srq_wr <= 1u << 20 && l->max_cqe <= 1u << 24 &&
+	       l->gid_table_len >= 1 && l->gid_table_len <= HCA_GIDS_MAX &&
+	       l->pkey_table_len >= 1 && l->pkey_table_len <= HCA_PKEYS_MAX;
 }
 
 static bool config_ok(const struct hca_config *c)
@@ -82,24 +85,23 @@ static bool tables_new(struct hca *hca)
 	struct hca_limits *l = &hca->cfg.limits;
 
 	hca->qps = qp_table(hca);
-	hca->mrs = idtab_new(hca, 1, INDEX_MAX, l->max_mr);
+	hca->mkeys = idtab_new(hca, 1, INDEX_MAX, l->max_mr + l->max_mw);
 	hca->cqs = idtab_new(hca, 1, INDEX_MAX, l->max_cq);
 	hca->srqs = idtab_new(hca, 1, INDEX_MAX, l->max_srq);
 	hca->pds = idtab_new(hca, 1, INDEX_MAX, l->max_pd);
 	hca->ahs = idtab_new(hca, 1, INDEX_MAX, l->max_ah);
-	if (!hca->qps || !hca->mrs || !hca->cqs || !hca->srqs || !hca->pds ||
+	if (!hca->qps || !hca->mkeys || !hca->cqs || !hca->srqs || !hca->pds ||
 	    !hca->ahs)
 		return false;
 	/* What is advertised can be had. */
 	l->max_qp = hca->qps->max;
-	l->max_mr = hca->mrs->max;
 	return true;
 }
 
 static void tables_free(struct hca *hca)
 {
-	struct idtab *t[] = { hca->qps,	 hca->mrs, hca->cqs,
-			      hca->srqs, hca->pds, hca->ahs };
+	struct idtab *t[] = { hca->qps,	 hca->mkeys, hca->cqs,
+			      hca->srqs, hca->pds,   hca->ahs };
 
 	for (size_t i = 0; i < ARRAY_SIZE(t); i++)
 		if (t[i])
@@ -152,6 +154,18 @@ static void qp_force(struct qp *qp)
 		ASSERT(!"qp_destroy");
 }
 
+static void mkeys_destroy(struct hca *hca)
+{
+	uint32_t pos;
+	struct mkey *k;
+
+	for (pos = 0; (k = idtab_next(hca->mkeys, &pos));)
+		if (k->window)
+			ASSERT(mw_destroy(mw_of(k)) == 0);
+	for (pos = 0; (k = idtab_next(hca->mkeys, &pos));)
+		ASSERT(mr_dereg(mr_of(k)) == 0);
+}
+
 /* Users before what they use. */
 static void destroy_all(struct hca *hca)
 {
@@ -164,8 +178,7 @@ static void destroy_all(struct hca *hca)
 		ASSERT(srq_destroy(p) == 0);
 	for (pos = 0; (p = idtab_next(hca->cqs, &pos));)
 		ASSERT(cq_destroy(p) == 0);
-	for (pos = 0; (p = idtab_next(hca->mrs, &pos));)
-		ASSERT(mr_dereg(p) == 0);
+	mkeys_destroy(hca);
 	for (pos = 0; (p = idtab_next(hca->ahs, &pos));)
 		ASSERT(ah_destroy(p) == 0);
 	for (pos = 0; (p = idtab_next(hca->pds, &pos));)

@@ -104,7 +104,7 @@ struct link_layer {
 extern const struct link_layer link_layer_rocev2;
 
 struct hca_limits { /* advertised and enforced, both */
-	uint32_t max_qp, max_cq, max_mr, max_pd, max_srq, max_ah;
+	uint32_t max_qp, max_cq, max_mr, max_mw, max_pd, max_srq, max_ah;
 	uint32_t max_qp_wr, max_cqe, max_srq_wr;
 	uint32_t max_sge, max_sge_rd, max_inline_bytes;
 	uint32_t max_rd_atomic; /* each way, at most 255 */

@@ -17,6 +17,7 @@
 struct hca;
 struct pd;
 struct mr;
+struct mw;
 struct cq;
 struct srq;
 struct qp;
@@ -72,6 +73,11 @@ enum access_flags {
 	ACCESS_HUGETLB = 1 << 7,
 	/* bits 20.. are optional hints (relaxed ordering): accepted, ignored */
 	ACCESS_OPTIONAL_RANGE = 0x3ff00000,
+};
+
+enum mw_type {
+	MW_TYPE_1 = 1,
+	MW_TYPE_2 = 2,
 };
 
 enum wr_opcode {
@@ -161,12 +167,26 @@ struct send_wr {
 	uint64_t wr_id;
 	const struct sge *sge;
 	int num_sge;
-	uint32_t opcode;	 /* enum wr_opcode */
-	uint32_t flags;		 /* enum wr_flags */
-	uint32_t imm_be_or_rkey; /* like struct wc */
-	uint64_t remote_addr;	 /* WRITE, READ, atomics */
-	uint32_t rkey;
-	uint64_t compare_add, swap;	  /* atomics */
+	uint32_t opcode; /* enum wr_opcode */
+	uint32_t flags;	 /* enum wr_flags */
+	union {
+		uint32_t imm_be_or_rkey; /* like struct wc; LOCAL_INV and
+					    SEND_INV: the key that ends */
+		uint32_t bind_mw_index;	 /* BIND_MW: mw_index() */
+	};
+	uint64_t remote_addr; /* WRITE, READ, atomics; BIND_MW: first byte,
+				 in the region's iova space */
+	uint32_t rkey;	      /* BIND_MW: the window's new key */
+	union {
+		struct { /* atomics */
+			uint64_t compare_add, swap;
+		};
+		struct { /* BIND_MW; of no bytes: no region either */
+			uint64_t bind_len_bytes;
+			uint32_t bind_mr_key;
+			uint32_t bind_access; /* enum access_flags */
+		};
+	};
 	struct ah *ah;			  /* UD; read before the post returns */
 	uint32_t remote_qpn, remote_qkey; /* UD */
 };

@@ -28,10 +28,15 @@ struct mr_attr {
 };
 /* -EINVAL: unknown access bits, remote write or atomic without local write,
  * va or iova wraps; -ENOMEM: table full or len above the limit. lkey == rkey.
- * Does not touch the memory. [E] */
+ * Does not touch the memory. ON_DEMAND from address 0 for UINT64_MAX bytes is
+ * every address. [E] */
 MUST_USE int mr_reg(struct pd *pd, const struct mr_attr *attr,
 		    struct mr **ret_mr);
-MUST_USE int mr_dereg(struct mr *mr); /* [E] */
+/* The null region: local reads give zeros, local writes go nowhere, any address
+ * and length; no remote access. [E] */
+MUST_USE int mr_reg_null(struct pd *pd, struct mr **ret_mr);
+/* -EBUSY: windows are bound to it. [E] */
+MUST_USE int mr_dereg(struct mr *mr);
 enum mr_rereg_flags {
 	MR_REREG_TRANSLATION = 1 << 0,
 	MR_REREG_PD = 1 << 1,
@@ -39,10 +44,17 @@ enum mr_rereg_flags {
 };
 /* TRANSLATION gives a new key and the old one stops working; a change of
  * access or PD alone keeps the key, as programs expect that tell it to their
- * peers once. Failing changes nothing. [E] */
+ * peers once. -EBUSY: windows are bound to it. Failing changes nothing. [E] */
 MUST_USE int mr_rereg(struct mr *mr, uint32_t flags, struct pd *pd,
 		      const struct mr_attr *attr);
 uint32_t mr_key(const struct mr *mr);
+
+/* ---- memory window [IBA 10.6.7, 11.2.10] ---- */
+/* Bound to nothing. -EINVAL: type; -ENOMEM. [E] */
+MUST_USE int mw_create(struct pd *pd, enum mw_type type, struct mw **ret_mw);
+MUST_USE int mw_destroy(struct mw *mw); /* bound or not. [E] */
+uint32_t mw_key(const struct mw *mw);	/* [E] */
+uint32_t mw_index(const struct mw *mw); /* key >> 8, for ever. [P] */
 
 /* ---- completion queue [IBA 10.8] ---- */
 /* cqe: entries wanted, 1..max_cqe; *cq_cqe() says what was given. [E] */

@@ -97,9 +97,29 @@ MUST_USE int rt_mr_reg(struct rtdev *d, struct pd *pd,
 MUST_USE int rt_mr_dereg(struct rtdev *d, struct mr *mr);
 MUST_USE int rt_mr_rereg(struct rtdev *d, struct mr *mr, uint32_t flags,
 			 struct pd *pd, const struct mr_attr *attr);
+MUST_USE int rt_mr_reg_null(struct rtdev *d, struct pd *pd, struct mr **ret);
+MUST_USE int rt_mw_alloc(struct rtdev *d, struct pd *pd, enum mw_type type,
+			 struct mw **ret);
+MUST_USE int rt_mw_dealloc(struct rtdev *d, struct mw *mw);
 MUST_USE int rt_ah_create(struct rtdev *d, struct pd *pd,
 			  const struct ah_attr *attr, struct ah **ret);
 MUST_USE int rt_ah_destroy(struct rtdev *d, struct ah *ah);
+
+/* Device memory: zeroed at first, shared by all contexts of the device.
+ * -EINVAL: no bytes or more than a page's alignment; -ENOMEM. Works in a fork's
+ * child, which gets memory of its own. */
+struct dmem_block;
+MUST_USE int rt_dm_alloc(struct rtdev *d, size_t len_bytes, uint32_t align_log,
+			 struct dmem_block **ret);
+void rt_dm_free(struct rtdev *d, struct dmem_block *b);
+size_t rt_dm_max_bytes(void); /* of one device, all blocks together */
+/* Where it is, for rt_mr_reg(). */
+uint64_t rt_dm_va(const struct dmem_block *b);
+/* -EINVAL: outside, or offset or length no multiple of 4. */
+MUST_USE int rt_dm_write(struct rtdev *d, struct dmem_block *b, uint64_t off,
+			 const void *src, size_t len);
+MUST_USE int rt_dm_read(struct rtdev *d, const struct dmem_block *b,
+			uint64_t off, void *dst, size_t len);
 
 /* comp: the completion channel's queue or NULL; async: where CQ_ERR goes. */
 MUST_USE int rt_cq_create(struct rtdev *d, uint32_t cqe, struct rt_evq *comp,

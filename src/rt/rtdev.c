@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "rt/config.h"
+#include "rt/dmem.h"
 #include "rt/rt_obj.h"
 #include "rt/stats.h"
 #include "rt/umem.h"
@@ -319,6 +320,8 @@ static void destroy(struct rtdev *d)
 	close_all(d);
 	if (d->hca)
 		hca_free(d->hca, true);
+	dmem_free(atomic_load_explicit(&d->dmem, memory_order_relaxed),
+		  !rtdev_lost(d));
 	pthread_mutex_destroy(&d->control);
 	free(d);
 }

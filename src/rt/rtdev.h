@@ -53,6 +53,7 @@ struct rtdev {
 	struct dlist evqs; /* struct rt_evq.dev_node */
 	struct dlist qps;  /* [E] struct rt_qp.dev_node */
 	uint32_t speed_mbps, netdev_mtu;
+	_Atomic(struct dmem *) dmem, dmem_child; /* rt_mem.c; NULL: none yet */
 
 	struct gid gid_seen[HCA_GIDS_MAX]; /* [E] last address of an index */
 

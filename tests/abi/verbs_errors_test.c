@@ -263,15 +263,11 @@ static void test_parent_domain(void **state)
 	assert_int_equal(ibv_dealloc_pd(own), 0);
 }
 
-static void test_no_mw_dm_xrc(void **state)
+static void test_no_xrc_import(void **state)
 {
-	struct ibv_alloc_dm_attr dm = { .length = 64 };
 	struct ibv_xrcd_init_attr xrcd = { 0 };
 
 	(void)state;
-	assert_null_errno(ibv_alloc_mw(pd, IBV_MW_TYPE_1), EOPNOTSUPP);
-	assert_null_errno(ibv_alloc_mw(pd, (enum ibv_mw_type)3), EOPNOTSUPP);
-	assert_null_errno(ibv_alloc_dm(ctx, &dm), EOPNOTSUPP);
 	assert_null_errno(ibv_open_xrcd(ctx, &xrcd), EOPNOTSUPP);
 	assert_null_errno(ibv_import_pd(ctx, 0), EOPNOTSUPP);
 	assert_null_errno(ibv_import_device(0), EOPNOTSUPP);
@@ -789,7 +785,7 @@ int main(void)
 		cmocka_unit_test(test_reg_mr),
 		cmocka_unit_test(test_rereg_mr),
 		cmocka_unit_test(test_parent_domain),
-		cmocka_unit_test(test_no_mw_dm_xrc),
+		cmocka_unit_test(test_no_xrc_import),
 		cmocka_unit_test(test_create_cq),
 		cmocka_unit_test(test_create_cq_ex),
 		cmocka_unit_test(test_channel),

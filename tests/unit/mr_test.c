@@ -93,8 +93,8 @@ static void test_rights(void **state)
 			continue;
 		for (size_t i = 0; i < ARRAY_SIZE(rights); i++) {
 			uint64_t va;
-			bool ok = mr_check(hca, pd, mr_key(mr), RIG_VA, 1,
-					   rights[i], &va);
+			bool ok = mkey_local(hca, pd, mr_key(mr), RIG_VA, 1,
+					     rights[i], &va);
 
 			assert_int_equal(ok, (have & rights[i]) != 0);
 		}
@@ -125,19 +125,19 @@ static void test_bounds(void **state)
 
 		assert_int_equal(mr_reg(pd, &a, &mr), 0);
 		key = mr_key(mr);
-		assert_non_null(mr_check(hca, pd, key, io, len, 0, &va));
+		assert_non_null(mkey_local(hca, pd, key, io, len, 0, &va));
 		assert_int_equal(va, RIG_VA + 64);
-		assert_non_null(mr_check(hca, pd, key, io + 4095, 1, 0, &va));
+		assert_non_null(mkey_local(hca, pd, key, io + 4095, 1, 0, &va));
 		assert_int_equal(va, RIG_VA + 64 + 4095);
-		assert_non_null(mr_check(hca, pd, key, io + 7, 4089, 0, &va));
-		assert_null(mr_check(hca, pd, key, io + 4095, 2, 0, &va));
-		assert_null(mr_check(hca, pd, key, io + 4096, 1, 0, &va));
-		assert_null(mr_check(hca, pd, key, io - 1, 1, 0, &va));
-		assert_null(mr_check(hca, pd, key, io - 1, 2, 0, &va));
-		assert_null(mr_check(hca, pd, key, io, len + 1, 0, &va));
-		assert_null(mr_check(hca, pd, key, io, UINT64_MAX, 0, &va));
-		assert_null(
-			mr_check(hca, pd, key, io + 8, UINT64_MAX - 7, 0, &va));
+		assert_non_null(mkey_local(hca, pd, key, io + 7, 4089, 0, &va));
+		assert_null(mkey_local(hca, pd, key, io + 4095, 2, 0, &va));
+		assert_null(mkey_local(hca, pd, key, io + 4096, 1, 0, &va));
+		assert_null(mkey_local(hca, pd, key, io - 1, 1, 0, &va));
+		assert_null(mkey_local(hca, pd, key, io - 1, 2, 0, &va));
+		assert_null(mkey_local(hca, pd, key, io, len + 1, 0, &va));
+		assert_null(mkey_local(hca, pd, key, io, UINT64_MAX, 0, &va));
+		assert_null(mkey_local(hca, pd, key, io + 8, UINT64_MAX - 7, 0,
+				       &va));
 		assert_int_equal(mr_dereg(mr), 0);
 	}
 }
@@ -180,8 +180,8 @@ static void test_length_zero(void **state)
 
 	(void)state;
 	assert_int_equal(mr_reg(pd, &a, &mr), 0);
-	assert_null(mr_check(hca, pd, mr_key(mr), RIG_VA, 1, 0, &va));
-	assert_null(mr_check(hca, pd, mr_key(mr), RIG_VA - 1, 1, 0, &va));
+	assert_null(mkey_local(hca, pd, mr_key(mr), RIG_VA, 1, 0, &va));
+	assert_null(mkey_local(hca, pd, mr_key(mr), RIG_VA - 1, 1, 0, &va));
 	assert_int_equal(mr_dereg(mr), 0);
 }
 
@@ -199,15 +199,15 @@ static void test_keys(void **state)
 	key = mr_key(mr);
 	assert_int_not_equal(key, 0);
 	assert_int_not_equal(key >> 8, 0);
-	assert_non_null(mr_check(hca, pd, key, RIG_VA, 1, 0, &va));
-	assert_null(mr_check(hca, other, key, RIG_VA, 1, 0, &va));
+	assert_non_null(mkey_local(hca, pd, key, RIG_VA, 1, 0, &va));
+	assert_null(mkey_local(hca, other, key, RIG_VA, 1, 0, &va));
 	for (uint32_t bit = 0; bit < 32; bit++)
-		assert_null(
-			mr_check(hca, pd, key ^ 1u << bit, RIG_VA, 1, 0, &va));
-	assert_null(mr_check(hca, pd, 0, RIG_VA, 1, 0, &va));
+		assert_null(mkey_local(hca, pd, key ^ 1u << bit, RIG_VA, 1, 0,
+				       &va));
+	assert_null(mkey_local(hca, pd, 0, RIG_VA, 1, 0, &va));
 	assert_int_equal(pd_destroy(pd), -EBUSY);
 	assert_int_equal(mr_dereg(mr), 0);
-	assert_null(mr_check(hca, pd, key, RIG_VA, 1, 0, &va));
+	assert_null(mkey_local(hca, pd, key, RIG_VA, 1, 0, &va));
 	/* A key does not come back soon. */
 	for (int i = 0; i < 5000; i++) {
 		assert_int_equal(mr_reg(pd, &a, &mr), 0);
@@ -239,24 +239,25 @@ static void test_rereg(void **state)
 		assert_int_equal(mr_rereg(mr, MR_REREG_TRANSLATION, NULL, &a),
 				 0);
 		assert_int_not_equal(mr_key(mr), key);
-		assert_null(mr_check(hca, pd, key, 0, 1, 0, &va));
-		assert_non_null(mr_check(hca, pd, mr_key(mr), 0, 1, 0, &va));
+		assert_null(mkey_local(hca, pd, key, 0, 1, 0, &va));
+		assert_non_null(mkey_local(hca, pd, mr_key(mr), 0, 1, 0, &va));
 	}
 	key = mr_key(mr);
 	a.access = ACCESS_LOCAL_WRITE;
 	assert_int_equal(mr_rereg(mr, MR_REREG_ACCESS, NULL, &a), 0);
 	assert_int_equal(mr_key(mr), key);
-	assert_non_null(mr_check(hca, pd, key, 0, 1, ACCESS_LOCAL_WRITE, &va));
+	assert_non_null(
+		mkey_local(hca, pd, key, 0, 1, ACCESS_LOCAL_WRITE, &va));
 	a.access = 0;
 	assert_int_equal(mr_rereg(mr, MR_REREG_ACCESS, NULL, &a), 0);
-	assert_null(mr_check(hca, pd, key, 0, 1, ACCESS_LOCAL_WRITE, &va));
+	assert_null(mkey_local(hca, pd, key, 0, 1, ACCESS_LOCAL_WRITE, &va));
 	assert_int_equal(mr_rereg(mr, 0, NULL, &a), -EINVAL);
 	assert_int_equal(mr_rereg(mr, 8, NULL, &a), -EINVAL);
 	assert_int_equal(mr_rereg(mr, MR_REREG_PD, NULL, &a), -EINVAL);
 	a.iova = UINT64_MAX;
 	assert_int_equal(mr_rereg(mr, MR_REREG_TRANSLATION, NULL, &a), -EINVAL);
 	assert_int_equal(mr_key(mr), key);
-	assert_non_null(mr_check(hca, pd, key, 0, 64, 0, &va));
+	assert_non_null(mkey_local(hca, pd, key, 0, 64, 0, &va));
 
 	assert_int_equal(
 		mr_rereg(mr,
@@ -264,9 +265,9 @@ static void test_rereg(void **state)
 			 other, &b),
 		0);
 	key = mr_key(mr);
-	assert_null(mr_check(hca, pd, key, 0x5000, 1, 0, &va));
-	assert_non_null(
-		mr_check(hca, other, key, 0x5003, 7, ACCESS_LOCAL_WRITE, &va));
+	assert_null(mkey_local(hca, pd, key, 0x5000, 1, 0, &va));
+	assert_non_null(mkey_local(hca, other, key, 0x5003, 7,
+				   ACCESS_LOCAL_WRITE, &va));
 	assert_int_equal(va, RIG_VA + 103);
 	assert_int_equal(pd_destroy(other), -EBUSY);
 	assert_int_equal(mr_dereg(mr), 0);
@@ -284,9 +285,9 @@ static void test_zero_based(void **state)
 
 	(void)state;
 	assert_int_equal(mr_reg(pd, &a, &mr), 0);
-	assert_non_null(mr_check(hca, pd, mr_key(mr), 63, 1, 0, &va));
+	assert_non_null(mkey_local(hca, pd, mr_key(mr), 63, 1, 0, &va));
 	assert_int_equal(va, RIG_VA + 63);
-	assert_null(mr_check(hca, pd, mr_key(mr), RIG_VA, 1, 0, &va));
+	assert_null(mkey_local(hca, pd, mr_key(mr), RIG_VA, 1, 0, &va));
 	assert_int_equal(mr_dereg(mr), 0);
 }
 

@@ -114,7 +114,6 @@ static const struct {
 	{ .bad = { OP_FETCH_ADD, 0, 0, 0, 4 } },
 	{ .bad = { OP_CMP_SWAP, 0, 0, 0, 1 } },
 	/* not built */
-	{ .bad = { OP_SEND_ONLY_INV, 0, 4 } },
 	{ .bad = { OP_ATOMIC_WRITE, 0, 8, 8 } },
 	{ .bad = { OP_ATOMIC_WRITE, 0, 0, 0 } },
 	{ .bad = { OP_FLUSH, 0, 0, 0 } },

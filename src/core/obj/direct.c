@@ -8,7 +8,7 @@
 #include "core/obj/direct.h"
 
 #include "core/obj/idtab.h"
-#include "core/obj/mr.h"
+#include "core/obj/mkey.h"
 #include "core/obj/pd.h"
 
 /* Against the budget a copy costs its bytes, and at least this: a call has its
@@ -22,6 +22,7 @@ static bool find_local(struct qp *qp, struct wqe *w, uint32_t off, uint32_t n,
 {
 	uint32_t access = r->read ? ACCESS_LOCAL_WRITE : 0;
 	const struct sge *s = wqe_sge(w);
+	const struct mkey *k;
 
 	r->num_local = 0;
 	for (uint32_t i = 0; n; i++) {
@@ -36,8 +37,9 @@ static bool find_local(struct qp *qp, struct wqe *w, uint32_t off, uint32_t n,
 		m->len_bytes = s[i].len_bytes - off;
 		if (m->len_bytes > n)
 			m->len_bytes = n;
-		if (!mr_check(qp->hca, qp->pd, s[i].lkey, s[i].addr + off,
-			      m->len_bytes, access, &m->va))
+		k = mkey_local(qp->hca, qp->pd, s[i].lkey, s[i].addr + off,
+			       m->len_bytes, access, &m->va);
+		if (!k || k->null)
 			return false;
 		n -= m->len_bytes;
 		off = 0;
@@ -168,6 +170,6 @@ bool hca_direct_check(struct hca *hca, const struct direct_req *r,
 		return false;
 	if (r->len_bytes == 0)
 		return true;
-	return mr_check(hca, qp->pd, r->rkey, r->remote_addr, r->len_bytes,
-			access, ret_va);
+	return mkey_remote(qp, r->rkey, r->remote_addr, r->len_bytes, access,
+			   ret_va);
 }

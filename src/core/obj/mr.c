@@ -3,7 +3,6 @@
 
 #include <errno.h>
 
-#include "base/mutant.h"
 #include "core/obj/hca_priv.h"
 #include "core/obj/idtab.h"
 #include "core/obj/pd.h"
@@ -28,8 +27,18 @@ static bool wraps(uint64_t addr, uint64_t len)
 	return len > 0 && addr + (len - 1) < addr;
 }
 
+/* All of memory, nothing of which need be there [ibv_reg_mr(3), implicit
+ * on-demand paging]. */
+static bool is_implicit(const struct mr_attr *attr)
+{
+	return attr->access & ACCESS_ON_DEMAND && attr->va == 0 &&
+	       attr->iova == 0 && attr->len_bytes == UINT64_MAX;
+}
+
 static int range_check(const struct hca *hca, const struct mr_attr *attr)
 {
+	if (is_implicit(attr))
+		return 0;
 	if (wraps(attr->va, attr->len_bytes) ||
 	    wraps(attr->iova, attr->len_bytes))
 		return -EINVAL;
@@ -38,56 +47,78 @@ static int range_check(const struct hca *hca, const struct mr_attr *attr)
 	return 0;
 }
 
-static void set_range(struct mr *mr, const struct mr_attr *attr)
+static void set_range(struct mkey *k, const struct mr_attr *attr)
 {
-	mr->va = attr->va;
-	mr->iova = mr->access & ACCESS_ZERO_BASED ? 0 : attr->iova;
-	mr->len_bytes = attr->len_bytes;
+	k->va = attr->va;
+	k->iova = k->access & ACCESS_ZERO_BASED ? 0 : attr->iova;
+	k->len_bytes = attr->len_bytes;
 }
 
-int mr_reg(struct pd *pd, const struct mr_attr *attr, struct mr **ret_mr)
+/* A region without its range. */
+static int mr_new(struct pd *pd, uint32_t access, struct mr **ret_mr)
 {
 	struct hca *hca = pd->hca;
 	struct mr *mr;
 	int rc;
 
-	if (!access_ok(attr->access))
-		return -EINVAL;
-	rc = range_check(hca, attr);
-	if (rc)
-		return rc;
+	if (hca->mrs >= hca->cfg.limits.max_mr)
+		return -ENOMEM;
 	mr = hca_alloc(hca, sizeof(*mr));
 	if (!mr)
 		return -ENOMEM;
-	mr->pd = pd;
-	mr->access = attr->access;
-	set_range(mr, attr);
-	rc = idtab_add(hca->mrs, mr, &mr->index);
+	mr->k.access = access;
+	rc = mkey_add(&mr->k, pd);
 	if (rc) {
 		hca_release(hca, mr);
 		return rc;
 	}
-	mr->key = mr->index << 8 | (prng_u32(&hca->rng) & 0xff);
-	pd->refs++;
+	hca->mrs++;
 	*ret_mr = mr;
+	return 0;
+}
+
+int mr_reg(struct pd *pd, const struct mr_attr *attr, struct mr **ret_mr)
+{
+	int rc;
+
+	if (!access_ok(attr->access))
+		return -EINVAL;
+	rc = range_check(pd->hca, attr);
+	if (rc)
+		return rc;
+	rc = mr_new(pd, attr->access, ret_mr);
+	if (!rc)
+		set_range(&(*ret_mr)->k, attr);
+	return rc;
+}
+
+int mr_reg_null(struct pd *pd, struct mr **ret_mr)
+{
+	int rc = mr_new(pd, ACCESS_LOCAL_WRITE, ret_mr);
+
+	if (rc)
+		return rc;
+	(*ret_mr)->k.null = true;
+	(*ret_mr)->k.len_bytes = UINT64_MAX;
 	return 0;
 }
 
 int mr_dereg(struct mr *mr)
 {
-	struct hca *hca = mr->pd->hca;
+	struct hca *hca = mr->k.pd->hca;
 
-	idtab_remove(hca->mrs, mr->index);
-	mr->pd->refs--;
+	if (mr->windows)
+		return -EBUSY;
+	mkey_remove(&mr->k);
+	hca->mrs--;
 	hca_release(hca, mr);
 	return 0;
 }
 
-int mr_rereg(struct mr *mr, uint32_t flags, struct pd *pd,
-	     const struct mr_attr *attr)
+static int rereg_check(const struct mr *mr, uint32_t flags, const struct pd *pd,
+		       const struct mr_attr *attr)
 {
-	struct hca *hca = mr->pd->hca;
-	uint8_t byte = (uint8_t)mr->key;
+	struct hca *hca = mr->k.pd->hca;
 
 	if (!flags || (flags & ~(uint32_t)(MR_REREG_TRANSLATION | MR_REREG_PD |
 					   MR_REREG_ACCESS)))
@@ -96,50 +127,35 @@ int mr_rereg(struct mr *mr, uint32_t flags, struct pd *pd,
 		return -EINVAL;
 	if ((flags & MR_REREG_ACCESS) && !access_ok(attr->access))
 		return -EINVAL;
-	if (flags & MR_REREG_TRANSLATION) {
-		int rc = range_check(hca, attr);
+	if (mr->k.null)
+		return -EINVAL;
+	if (mr->windows)
+		return -EBUSY;
+	return flags & MR_REREG_TRANSLATION ? range_check(hca, attr) : 0;
+}
 
-		if (rc)
-			return rc;
-	}
+int mr_rereg(struct mr *mr, uint32_t flags, struct pd *pd,
+	     const struct mr_attr *attr)
+{
+	int rc = rereg_check(mr, flags, pd, attr);
+
+	if (rc)
+		return rc;
 	if (flags & MR_REREG_ACCESS)
-		mr->access = attr->access;
+		mr->k.access = attr->access;
 	if (flags & MR_REREG_TRANSLATION)
-		set_range(mr, attr);
+		set_range(&mr->k, attr);
 	if (flags & MR_REREG_PD) {
-		mr->pd->refs--;
-		mr->pd = pd;
+		mr->k.pd->refs--;
+		mr->k.pd = pd;
 		pd->refs++;
 	}
-	if (!(flags & MR_REREG_TRANSLATION))
-		return 0;
-	/* Any byte but the old one. */
-	byte = (uint8_t)(byte + 1 + prng_below(&hca->rng, 255));
-	mr->key = mr->index << 8 | byte;
+	if (flags & MR_REREG_TRANSLATION)
+		mkey_rotate(&mr->k);
 	return 0;
 }
 
 uint32_t mr_key(const struct mr *mr)
 {
-	return mr->key;
-}
-
-struct mr *mr_check(struct hca *hca, const struct pd *pd, uint32_t key,
-		    uint64_t addr, uint64_t len, uint32_t access,
-		    uint64_t *ret_va)
-{
-	struct mr *mr = idtab_get(hca->mrs, key >> 8);
-
-	if (!mr || (mr->key != key && !MUTANT(key_byte_ignored)) ||
-	    (mr->pd != pd && !MUTANT(pd_ignored)) ||
-	    ((mr->access & access) != access && !MUTANT(access_ignored)))
-		return NULL;
-	/* Differences only: a sum could wrap (bug log B025, B086). */
-	if ((addr < mr->iova || addr - mr->iova > mr->len_bytes ||
-	     len > mr->len_bytes - (addr - mr->iova) +
-			     MUTANT(bounds_one_more)) &&
-	    !MUTANT(bounds_ignored))
-		return NULL;
-	*ret_va = mr->va + (addr - mr->iova);
-	return mr;
+	return mr->k.key;
 }

@@ -1,25 +1,20 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * mr.h - memory regions and the check that every access passes.
+ * mr.h - memory regions.
  */
 #ifndef SOFTHCA_CORE_OBJ_MR_H
 #define SOFTHCA_CORE_OBJ_MR_H
 
-#include "core/verbs.h"
+#include "core/obj/mkey.h"
 
 struct mr {
-	struct pd *pd;
-	uint32_t key; /* index << 8 | random byte; lkey and rkey */
-	uint32_t access;
-	uint64_t va, iova, len_bytes;
-	uint32_t index; /* in hca->mrs */
+	struct mkey k;	  /* first: hca->mkeys has both kinds */
+	uint32_t windows; /* bound to it */
 };
 
-/* The MR that `key` names, if it belongs to pd, grants every bit of `access`
- * and holds all of addr .. addr + len (overflow-safe); else NULL. addr is in
- * iova space; *ret_va receives the address for the memory ops. O(1). [E] */
-struct mr *mr_check(struct hca *hca, const struct pd *pd, uint32_t key,
-		    uint64_t addr, uint64_t len, uint32_t access,
-		    uint64_t *ret_va);
+static inline struct mr *mr_of(struct mkey *k)
+{
+	return k && !k->window ? (struct mr *)(void *)k : NULL;
+}
 
 #endif

@@ -8,6 +8,7 @@
 #include "core/obj/dest.h"
 #include "core/obj/hca_priv.h"
 #include "core/obj/idtab.h"
+#include "core/obj/mw.h"
 #include "core/obj/pd.h"
 #include "core/obj/qp_bell.h"
 #include "core/obj/srq.h"
@@ -125,6 +126,7 @@ int qp_create(struct pd *pd, const struct qp_init *init, struct qp_cap *ret_cap,
 		return -ENOMEM;
 	qp->hca = hca;
 	qp->ops = ops;
+	dlist_init(&qp->windows);
 	rc = rings_init(qp, init);
 	if (rc)
 		goto err_qp;
@@ -155,6 +157,7 @@ int qp_destroy(struct qp *qp)
 
 	if (qp->tx_unfinished)
 		return -EBUSY;
+	mw_qp_gone(qp);
 	qp->ops->fini(qp);
 	cc_stop(qp);
 	qp_unsched(qp);

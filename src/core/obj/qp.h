@@ -87,6 +87,7 @@ struct qp {
 	/* Rings. sq: entries head..tail are not completed. */
 	struct wring sq;
 	struct wring rq;      /* capacity 0 with an SRQ */
+	struct dlist windows; /* mw.c: type 2, bound by this QP */
 	struct rwqe *srq_wqe; /* room for one, copied out of the SRQ */
 	bool recv_taken;      /* the current receive WQE is in use */
 

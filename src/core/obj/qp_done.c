@@ -26,7 +26,7 @@ static void count_send(struct hca *hca, const struct wqe *w,
 	if (status == WC_LOC_LEN_ERR || status == WC_LOC_QP_OP_ERR ||
 	    status == WC_LOC_PROT_ERR)
 		HCA_COUNT(hca, local_errors);
-	if (status != WC_SUCCESS)
+	if (status != WC_SUCCESS || wqe_is_local(w))
 		return;
 	HCA_ADD(hca, req_msg_bytes, w->len_bytes);
 	switch (wc_opcode_of[w->opcode]) {

@@ -18,11 +18,15 @@
 #include "core/obj/path.h"
 #include "core/obj/qp_bell.h"
 
+#define BIND_ACCESS_KNOWN                                                      \
+	(ACCESS_LOCAL_WRITE | ACCESS_REMOTE_WRITE | ACCESS_REMOTE_READ |       \
+	 ACCESS_REMOTE_ATOMIC | ACCESS_ZERO_BASED)
 #define WR_FLAGS_KNOWN (WR_FENCE | WR_SIGNALED | WR_SOLICITED | WR_INLINE)
 
 static bool is_send(uint32_t opcode)
 {
-	return opcode == WR_SEND || opcode == WR_SEND_IMM;
+	return opcode == WR_SEND || opcode == WR_SEND_IMM ||
+	       opcode == WR_SEND_INV;
 }
 
 static bool is_write(uint32_t opcode)
@@ -35,14 +39,15 @@ static bool is_atomic(uint32_t opcode)
 	return opcode == WR_CMP_SWAP || opcode == WR_FETCH_ADD;
 }
 
+static bool is_local(uint32_t opcode)
+{
+	return opcode == WR_LOCAL_INV || opcode == WR_BIND_MW;
+}
+
 static int check_opcode(const struct qp *qp, const struct send_wr *wr)
 {
 	enum qp_state state = qp_state(qp);
 
-	/* Memory windows are not built. */
-	if (wr->opcode == WR_SEND_INV || wr->opcode == WR_LOCAL_INV ||
-	    wr->opcode == WR_BIND_MW)
-		return -EOPNOTSUPP;
 	if (wr->opcode > WR_SEND_INV || !qp->ops->can_post(wr->opcode))
 		return -EINVAL;
 	if (state == QP_STATE_RESET || state == QP_STATE_INIT ||
@@ -68,6 +73,16 @@ static int check_ud(const struct qp *qp, const struct send_wr *wr, uint64_t len)
 	return 0;
 }
 
+/* SGEs mean nothing to these. */
+static int check_local(struct qp *qp, const struct send_wr *wr)
+{
+	if (wr->opcode == WR_BIND_MW &&
+	    (wr->bind_access & ~(uint32_t)BIND_ACCESS_KNOWN ||
+	     (wr->bind_len_bytes && !wr->bind_mr_key)))
+		return -EINVAL;
+	return spsc_filled(&qp->sq.idx) >= qp->sq.capacity ? -ENOMEM : 0;
+}
+
 static int check_send(struct qp *qp, const struct send_wr *wr,
 		      uint64_t *ret_len)
 {
@@ -76,6 +91,10 @@ static int check_send(struct qp *qp, const struct send_wr *wr,
 
 	if (rc)
 		return rc;
+	if (is_local(wr->opcode)) {
+		*ret_len = 0;
+		return check_local(qp, wr);
+	}
 	if (wr->num_sge < 0 || (uint32_t)wr->num_sge > qp->sq.max_sge)
 		return -EINVAL;
 	for (int i = 0; i < wr->num_sge; i++)
@@ -127,7 +146,7 @@ static void fill_head(const struct qp *qp, struct wqe *w,
 	w->wr_id = wr->wr_id;
 	w->opcode = (uint8_t)wr->opcode;
 	w->flags = (uint8_t)(wr->flags | (qp->sq_sig_all ? WR_SIGNALED : 0));
-	w->num_sge = (uint16_t)wr->num_sge;
+	w->num_sge = is_local(wr->opcode) ? 0 : (uint16_t)wr->num_sge;
 	w->len_bytes = len;
 	w->imm_be_or_rkey = wr->imm_be_or_rkey;
 	w->rkey = wr->rkey;
@@ -157,9 +176,8 @@ int qp_post_send(struct qp *qp, const struct send_wr *wr)
 		rc = copy_inline(qp, w, wr);
 		if (rc)
 			return rc;
-	} else if (wr->num_sge) {
-		memcpy(w->tail, wr->sge,
-		       (size_t)wr->num_sge * sizeof(struct sge));
+	} else if (w->num_sge) {
+		memcpy(w->tail, wr->sge, w->num_sge * sizeof(struct sge));
 	}
 	spsc_push(&qp->sq.idx, 1);
 	return 0;

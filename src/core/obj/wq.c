@@ -6,7 +6,7 @@
 
 #include "base/mutant.h"
 #include "core/obj/hca_priv.h"
-#include "core/obj/mr.h"
+#include "core/obj/mkey.h"
 
 static uint32_t round16(uint32_t n)
 {
@@ -115,12 +115,41 @@ static bool next_piece(const struct sge *sge, uint32_t n, uint32_t *i,
 	return true;
 }
 
+/* ---- memory behind an lkey ---- */
+
+static int piece_read(struct hca *hca, const struct pd *pd,
+		      const struct piece *p, uint8_t *dst)
+{
+	const struct mkey *k;
+	uint64_t va;
+
+	k = mkey_local(hca, pd, p->lkey, p->addr, p->len, 0, &va);
+	if (!k)
+		return -EACCES;
+	if (!k->null)
+		return hca->ops->mem_read(hca->ops_ctx, dst, va, p->len);
+	memset(dst, 0, p->len);
+	return 0;
+}
+
+static int piece_write(struct hca *hca, const struct pd *pd,
+		       const struct piece *p, const uint8_t *src)
+{
+	const struct mkey *k;
+	uint64_t va;
+
+	k = mkey_local(hca, pd, p->lkey, p->addr, p->len, ACCESS_LOCAL_WRITE,
+		       &va);
+	if (!k)
+		return -EACCES;
+	return k->null ? 0 : hca->ops->mem_write(hca->ops_ctx, va, src, p->len);
+}
+
 enum wc_status wqe_gather(struct hca *hca, const struct pd *pd, struct wqe *w,
 			  uint32_t off, uint32_t len, uint8_t *dst)
 {
 	uint32_t i = 0;
 	struct piece p;
-	uint64_t va;
 
 	ASSERT(off + len >= off && off + len <= w->len_bytes);
 	if (w->flags & WR_INLINE) {
@@ -132,8 +161,7 @@ enum wc_status wqe_gather(struct hca *hca, const struct pd *pd, struct wqe *w,
 			next_piece(wqe_sge(w), w->num_sge, &i, &off, len, &p);
 
 		ASSERT(some);
-		if (!mr_check(hca, pd, p.lkey, p.addr, p.len, 0, &va) ||
-		    hca->ops->mem_read(hca->ops_ctx, dst, va, p.len))
+		if (piece_read(hca, pd, &p, dst))
 			return WC_LOC_PROT_ERR;
 	}
 	return WC_SUCCESS;
@@ -145,14 +173,11 @@ static enum wc_status scatter(struct hca *hca, const struct pd *pd,
 {
 	uint32_t i = 0;
 	struct piece p;
-	uint64_t va;
 
 	for (; len; len -= p.len, src += p.len) {
 		if (!next_piece(sge, num_sge, &i, &off, len, &p))
 			return WC_LOC_LEN_ERR;
-		if (!mr_check(hca, pd, p.lkey, p.addr, p.len,
-			      ACCESS_LOCAL_WRITE, &va) ||
-		    hca->ops->mem_write(hca->ops_ctx, va, src, p.len))
+		if (piece_write(hca, pd, &p, src))
 			return WC_LOC_PROT_ERR;
 	}
 	return WC_SUCCESS;

@@ -23,10 +23,22 @@ struct wqe {
 			 */
 	uint16_t num_sge;
 	uint32_t len_bytes; /* of the message */
-	uint32_t imm_be_or_rkey;
+	union {
+		uint32_t imm_be_or_rkey;
+		uint32_t bind_mw_index; /* BIND_MW */
+	};
 	uint32_t rkey;
 	uint64_t remote_addr;
-	uint64_t compare_add, swap;
+	union { /* as in struct send_wr */
+		struct {
+			uint64_t compare_add, swap;
+		};
+		struct {
+			uint64_t bind_len_bytes;
+			uint32_t bind_mr_key;
+			uint32_t bind_access;
+		};
+	};
 
 	/* The engine's; set when the requester first meets the WQE. */
 	struct psn first_psn, last_psn; /* PSNs that the message occupies */
@@ -75,6 +87,12 @@ void wring_reset(struct wring *r); /* forgets all entries */
 
 /* [P] -ENOMEM full, -EINVAL SGEs. */
 MUST_USE int wring_post_recv(struct wring *r, const struct recv_wr *wr);
+
+/* Carried out here, when all before it are complete; no packet, no PSN. */
+static inline bool wqe_is_local(const struct wqe *w)
+{
+	return w->opcode == WR_BIND_MW || w->opcode == WR_LOCAL_INV;
+}
 
 static inline struct sge *wqe_sge(struct wqe *w)
 {

@@ -120,7 +120,7 @@ static bool rc_tx(struct qp *qp, struct tx_frame *f, int64_t now_ns)
 
 static bool rc_can_post(uint32_t opcode)
 {
-	return opcode <= WR_FETCH_ADD;
+	return opcode <= WR_SEND_INV;
 }
 
 const struct transport_ops rc_transport = {

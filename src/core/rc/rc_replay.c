@@ -11,7 +11,7 @@
 
 #include <errno.h>
 
-#include "core/obj/mr.h"
+#include "core/obj/mkey.h"
 #include "core/rc/rc_frame.h"
 #include "core/rc/rc_rsp.h"
 
@@ -329,8 +329,7 @@ static enum rc_rsp_verdict fetch(struct qp *qp, const struct rc_resp *e,
 
 	if (n == 0)
 		return RC_RSP_OK; /* no key, no address (B013) */
-	if (!mr_check(hca, qp->pd, e->rkey, e->value, n, ACCESS_REMOTE_READ,
-		      &va))
+	if (!mkey_remote(qp, e->rkey, e->value, n, ACCESS_REMOTE_READ, &va))
 		return RC_RSP_ACCESS_ERR;
 	if (hca->ops->mem_read(hca->ops_ctx, dst, va, n) != 0)
 		return RC_RSP_OP_ERR;

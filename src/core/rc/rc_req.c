@@ -13,6 +13,7 @@
 #include "base/bytes.h"
 #include "base/mutant.h"
 #include "core/obj/direct.h"
+#include "core/obj/mw.h"
 #include "core/rc/rc_cmp.h"
 #include "core/rc/rc_flow.h"
 #include "core/rc/rc_frame.h"
@@ -126,6 +127,25 @@ static void halt(struct qp *qp, int64_t now_ns)
 	rc_cmp_local_error(qp, now_ns);
 }
 
+/* A local WQE takes no PSN and its turn comes when it is the oldest. True: it
+ * was carried out; false: it waits, or has failed. */
+static bool run_local(struct qp *qp, struct wqe *w, int64_t now_ns)
+{
+	struct rc_req *r = &rc_of(qp)->req;
+
+	if (r->index != spsc_head(&qp->sq.idx))
+		return false;
+	w->status = (uint8_t)mw_execute(qp, w);
+	if (w->status != WC_SUCCESS) {
+		w->started = true;
+		halt(qp, now_ns);
+		return false;
+	}
+	r->index++;
+	qp_complete_send(qp, WC_SUCCESS);
+	return true;
+}
+
 static bool pick(struct qp *qp, struct step *s, int64_t now_ns)
 {
 	struct rc_qp *rc = rc_of(qp);
@@ -157,10 +177,12 @@ static uint8_t send_or_write_op(const struct wqe *w, bool start, bool end)
 	static const uint8_t write[2][2] = { { OP_WRITE_MIDDLE, OP_WRITE_LAST },
 					     { OP_WRITE_FIRST,
 					       OP_WRITE_ONLY } };
-	bool is_send = w->opcode == WR_SEND || w->opcode == WR_SEND_IMM;
+	bool is_write = w->opcode == WR_WRITE || w->opcode == WR_WRITE_IMM;
 	bool imm = w->opcode == WR_SEND_IMM || w->opcode == WR_WRITE_IMM;
-	uint8_t op = is_send ? send[start][end] : write[start][end];
+	uint8_t op = is_write ? write[start][end] : send[start][end];
 
+	if (end && w->opcode == WR_SEND_INV)
+		return start ? OP_SEND_ONLY_INV : OP_SEND_LAST_INV;
 	return (uint8_t)(end && imm ? op + 1 : op);
 }
 _Static_assert(OP_SEND_LAST_IMM == OP_SEND_LAST + 1 &&
@@ -182,6 +204,7 @@ static enum wc_status build_data(struct qp *qp, const struct step *s,
 		end && w->flags & WR_SOLICITED && w->opcode != WR_WRITE;
 	p->payload_bytes = end ? w->len_bytes - at : qp->mtu;
 	p->ext.immdt = get_be32((const uint8_t *)&w->imm_be_or_rkey);
+	p->ext.ieth = w->imm_be_or_rkey;
 	p->ext.reth = (struct reth){ .va = w->remote_addr,
 				     .rkey = w->rkey,
 				     .len_bytes = w->len_bytes };
@@ -308,6 +331,19 @@ static bool go_direct(struct qp *qp)
 	return step == DIRECT_PACKETS;
 }
 
+/* Carries out what takes no packet. False: there is nothing to send now. */
+static bool before_packets(struct qp *qp, int64_t now_ns)
+{
+	struct wqe *w;
+
+	do {
+		if (qp->direct && !go_direct(qp))
+			return false;
+		w = current_wqe(qp);
+	} while (w && wqe_is_local(w) && run_local(qp, w, now_ns));
+	return w && !wqe_is_local(w);
+}
+
 bool rc_req_tx(struct qp *qp, struct tx_frame *f, int64_t now_ns)
 {
 	struct step s;
@@ -315,7 +351,7 @@ bool rc_req_tx(struct qp *qp, struct tx_frame *f, int64_t now_ns)
 
 	if (rc_of(qp)->req.state != RC_REQ_RUNNING)
 		return false;
-	if (qp->direct && !go_direct(qp))
+	if (!before_packets(qp, now_ns))
 		return false;
 	if (!pick(qp, &s, now_ns))
 		return false;

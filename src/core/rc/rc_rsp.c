@@ -11,7 +11,7 @@
 
 #include "base/bytes.h"
 #include "base/mutant.h"
-#include "core/obj/mr.h"
+#include "core/obj/mw.h"
 #include "core/obj/srq.h"
 #include "core/rc/rc_flow.h"
 #include "core/rc/rc_replay.h"
@@ -75,6 +75,7 @@ static const struct {
 			    WC_SUCCESS },
 	[RC_RSP_RECV_LEN_ERR] = { NAK_INVALID_REQUEST, 0, WC_LOC_LEN_ERR },
 	[RC_RSP_RECV_PROT_ERR] = { NAK_REMOTE_OPERATIONAL, 0, WC_LOC_PROT_ERR },
+	[RC_RSP_INVALIDATE_ERR] = { NAK_REMOTE_ACCESS, 0, WC_REM_INV_REQ_ERR },
 };
 
 uint8_t rc_rsp_nak_syndrome(enum rc_rsp_verdict v)
@@ -157,8 +158,7 @@ static enum rc_rsp_verdict check_access(struct qp *qp, const struct reth *t,
 		return RC_RSP_INV_REQ;
 	if (t->len_bytes == 0)
 		return RC_RSP_OK;
-	if (!mr_check(qp->hca, qp->pd, t->rkey, t->va, t->len_bytes, access,
-		      &va))
+	if (!mkey_remote(qp, t->rkey, t->va, t->len_bytes, access, &va))
 		return RC_RSP_ACCESS_ERR;
 	return RC_RSP_OK;
 }
@@ -174,7 +174,7 @@ static enum rc_rsp_verdict store_write(struct qp *qp, const struct pkt *pkt)
 
 	if (n == 0)
 		return RC_RSP_OK;
-	if (!mr_check(hca, qp->pd, r->rkey, r->va, n, ACCESS_REMOTE_WRITE, &va))
+	if (!mkey_remote(qp, r->rkey, r->va, n, ACCESS_REMOTE_WRITE, &va))
 		return RC_RSP_ACCESS_ERR;
 	if (MUTANT(write_not_stored) && n > 100)
 		return RC_RSP_OK;
@@ -263,6 +263,10 @@ static void message_done(struct qp *qp, const struct pkt *pkt)
 		wc.wc_flags = WC_WITH_IMM;
 		put_be32((uint8_t *)&wc.imm_be_or_rkey, pkt->ext.immdt);
 	}
+	if (pkt->info->exth & EXTH_IETH) {
+		wc.wc_flags = WC_WITH_INV;
+		wc.imm_be_or_rkey = pkt->ext.ieth; /* host order (B037) */
+	}
 	if (pkt->info->flags & OPCODE_RECV_WQE)
 		qp_complete_recv(qp, &wc, pkt->bth.solicited);
 }
@@ -296,6 +300,9 @@ static enum rc_rsp_verdict take_send(struct qp *qp, const struct pkt *pkt)
 		r->done_bytes = 0;
 	}
 	v = store_send(qp, w, pkt);
+	if (v == RC_RSP_OK && pkt->info->exth & EXTH_IETH &&
+	    !mw_invalidate(qp, pkt->ext.ieth))
+		v = RC_RSP_INVALIDATE_ERR;
 	if (v == RC_RSP_OK)
 		data_taken(qp, pkt);
 	return v;
@@ -391,8 +398,7 @@ static enum rc_rsp_verdict take_atomic(struct qp *qp, const struct pkt *pkt)
 	    !(qp->attr.access & ACCESS_REMOTE_ATOMIC) ||
 	    (a->va & 7 && !MUTANT(unaligned_atomic)))
 		return RC_RSP_INV_REQ;
-	if (!mr_check(qp->hca, qp->pd, a->rkey, a->va, 8, ACCESS_REMOTE_ATOMIC,
-		      &va))
+	if (!mkey_remote(qp, a->rkey, a->va, 8, ACCESS_REMOTE_ATOMIC, &va))
 		return RC_RSP_ACCESS_ERR;
 	if (va & 7 && !MUTANT(unaligned_atomic))
 		return RC_RSP_INV_REQ; /* aligned by its name alone */
@@ -413,6 +419,8 @@ static enum rc_rsp_verdict execute(struct qp *qp, const struct pkt *pkt)
 	case OP_SEND_LAST_IMM:
 	case OP_SEND_ONLY:
 	case OP_SEND_ONLY_IMM:
+	case OP_SEND_LAST_INV:
+	case OP_SEND_ONLY_INV:
 		return take_send(qp, pkt);
 	case OP_WRITE_FIRST:
 	case OP_WRITE_MIDDLE:
@@ -426,7 +434,7 @@ static enum rc_rsp_verdict execute(struct qp *qp, const struct pkt *pkt)
 	case OP_CMP_SWAP:
 	case OP_FETCH_ADD:
 		return take_atomic(qp, pkt);
-	default: /* SEND with invalidate, FLUSH, ATOMIC WRITE: not built */
+	default: /* FLUSH, ATOMIC WRITE: not built */
 		return RC_RSP_INV_REQ;
 	}
 }

@@ -15,7 +15,9 @@ enum rc_rsp_verdict {
 	RC_RSP_ACCESS_ERR,   /* NAK remote access error */
 	RC_RSP_OP_ERR,	     /* NAK remote operational error: memory failed */
 	RC_RSP_RECV_LEN_ERR, /* does not fit the receive: NAK invalid request */
-	RC_RSP_RECV_PROT_ERR, /* receive's own key: NAK operational error */
+	RC_RSP_RECV_PROT_ERR,  /* receive's own key: NAK operational error */
+	RC_RSP_INVALIDATE_ERR, /* no window to invalidate: NAK access error, and
+				  the receive fails too [IBA 9.9.3, class J] */
 };
 
 const char *rc_rsp_state_name(enum rc_rsp_state s);

@@ -71,10 +71,14 @@ static bool uc_tx(struct qp *qp, struct tx_frame *f, int64_t now_ns)
 	uint32_t bytes;
 	bool last;
 
-	if (qp->direct && !unack_direct(qp, u))
-		return false;
-	w = unack_wqe(qp, u);
-	if (!w || (w->len_bytes && !cc_may_send(qp, now_ns)))
+	do {
+		if (qp->direct && !unack_direct(qp, u))
+			return false;
+		w = unack_wqe(qp, u);
+		if (!w)
+			return false;
+	} while (unack_local(qp, u, w));
+	if (wqe_is_local(w) || (w->len_bytes && !cc_may_send(qp, now_ns)))
 		return false;
 	bytes = w->len_bytes - u->off;
 	last = bytes <= qp->mtu;
@@ -103,7 +107,8 @@ static void uc_fini(struct qp *qp)
 static bool uc_can_post(uint32_t opcode)
 {
 	return opcode == WR_SEND || opcode == WR_SEND_IMM ||
-	       opcode == WR_WRITE || opcode == WR_WRITE_IMM;
+	       opcode == WR_WRITE || opcode == WR_WRITE_IMM ||
+	       opcode == WR_LOCAL_INV || opcode == WR_BIND_MW;
 }
 
 const struct transport_ops uc_transport = {

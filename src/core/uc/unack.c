@@ -6,6 +6,7 @@
 #include "base/mutant.h"
 #include "core/obj/direct.h"
 #include "core/obj/hca_priv.h"
+#include "core/obj/mw.h"
 
 void unack_start(struct qp *qp, struct unack *u, enum qp_state from)
 {
@@ -123,9 +124,28 @@ void unack_fail(struct qp *qp, struct unack *u, struct wqe *w,
 	reap(qp, u);
 }
 
+bool unack_local(struct qp *qp, struct unack *u, struct wqe *w)
+{
+	enum wc_status status;
+
+	if (!wqe_is_local(w) || spsc_head(&qp->sq.idx) != u->next)
+		return false;
+	status = mw_execute(qp, w);
+	if (status != WC_SUCCESS) {
+		unack_fail(qp, u, w, status);
+		return false;
+	}
+	u->next++;
+	qp_complete_send(qp, WC_SUCCESS);
+	return true;
+}
+
 void unack_done(struct qp *qp, struct unack *u)
 {
 	ASSERT(psn_before(u->done_psn, u->next_psn));
 	u->done_psn = psn_add(u->done_psn, 1);
 	reap(qp, u);
+	/* A local WQE may have waited for that. */
+	if (spsc_head(&qp->sq.idx) == u->next && spsc_ready(&qp->sq.idx))
+		qp_sched(qp);
 }

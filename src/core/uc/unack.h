@@ -49,6 +49,10 @@ void unack_built(struct unack *u, struct wqe *w, uint32_t bytes, bool last);
 void unack_fail(struct qp *qp, struct unack *u, struct wqe *w,
 		enum wc_status status);
 
+/* Carries out a local WQE (wqe_is_local) when all before it are complete.
+ * False: w is none, waits, or has failed. */
+bool unack_local(struct qp *qp, struct unack *u, struct wqe *w);
+
 /* A frame was handed out: completes what it completes. */
 void unack_done(struct qp *qp, struct unack *u);
 

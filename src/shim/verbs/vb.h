@@ -32,7 +32,9 @@ enum vb_kind {
 	VB_SRQ,
 	VB_CQ,
 	VB_AH,
+	VB_MW,
 	VB_MR,
+	VB_DM,
 	VB_PD,
 	VB_TD,
 	VB_CHANNEL,
@@ -77,6 +79,22 @@ struct vb_mr {
 	struct vb_obj obj;
 	struct mr *rt;
 	struct mr_attr attr;
+	struct vb_dm *dm; /* of device memory, or NULL */
+	bool null;
+};
+
+struct vb_mw {
+	struct ibv_mw ibv;
+	struct vb_obj obj;
+	struct mw *rt;
+};
+
+struct vb_dm {
+	struct ibv_dm ibv;
+	struct vb_obj obj;
+	struct dmem_block *rt;
+	size_t len_bytes;
+	uint32_t mrs; /* guarded by vb_lists_acquire() */
 };
 
 struct vb_ah {
@@ -153,6 +171,8 @@ static inline struct vb_context *vb_context(struct ibv_context *c)
 VB_CAST(device, device)
 VB_CAST(pd, pd)
 VB_CAST(mr, mr)
+VB_CAST(mw, mw)
+VB_CAST(dm, dm)
 VB_CAST(ah, ah)
 VB_CAST(comp_channel, channel)
 VB_CAST(cq, cq)
@@ -178,7 +198,9 @@ void vb_qp_orphan(struct vb_obj *o);
 void vb_srq_orphan(struct vb_obj *o);
 void vb_cq_orphan(struct vb_obj *o);
 void vb_ah_orphan(struct vb_obj *o);
+void vb_mw_orphan(struct vb_obj *o);
 void vb_mr_orphan(struct vb_obj *o);
+void vb_dm_orphan(struct vb_obj *o);
 void vb_pd_orphan(struct vb_obj *o);
 void vb_td_orphan(struct vb_obj *o);
 void vb_channel_orphan(struct vb_obj *o);
@@ -217,8 +239,30 @@ struct ibv_td *vb_alloc_td(struct ibv_context *c,
 int vb_dealloc_td(struct ibv_td *td);
 
 /* ---- vb_mr.c ---- */
+/* NULL with errno. len_bytes of it are at attr->va. */
+struct ibv_mr *vb_mr_new(struct ibv_pd *pd, const struct mr_attr *attr,
+			 struct vb_dm *dm);
+struct ibv_mr *vb_alloc_null_mr(struct ibv_pd *pd);
 int vb_advise_mr(struct ibv_pd *pd, enum ibv_advise_mr_advice advice,
 		 uint32_t flags, struct ibv_sge *sg_list, uint32_t num_sge);
+
+/* ---- vb_mw.c ---- */
+struct ibv_mw *vb_alloc_mw(struct ibv_pd *pd, enum ibv_mw_type type);
+int vb_dealloc_mw(struct ibv_mw *mw);
+int vb_bind_mw(struct ibv_qp *qp, struct ibv_mw *mw, struct ibv_mw_bind *bind);
+/* Fills what is of a bind; rkey: the new one. -EINVAL: no window of the type,
+ * or a region of another context. */
+MUST_USE int vb_bind_wr(struct send_wr *ret, const struct ibv_mw *mw,
+			enum ibv_mw_type type, uint32_t rkey,
+			const struct ibv_mw_bind_info *info);
+
+/* ---- vb_dm.c ---- */
+struct ibv_dm *vb_alloc_dm(struct ibv_context *c,
+			   struct ibv_alloc_dm_attr *attr);
+int vb_free_dm(struct ibv_dm *dm);
+struct ibv_mr *vb_reg_dm_mr(struct ibv_pd *pd, struct ibv_dm *dm,
+			    uint64_t dm_offset, size_t length,
+			    unsigned int access);
 
 /* ---- vb_cq.c, vb_cq_ex.c ---- */
 /* comp_vector and channel as in ibv_create_cq; NULL with errno. */

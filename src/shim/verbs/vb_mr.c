@@ -11,23 +11,39 @@
 
 static void mr_publish(struct vb_mr *mr)
 {
-	mr->ibv.addr = (void *)(uintptr_t)mr->attr.va;
+	/* Device memory is nowhere that the program knows. */
+	mr->ibv.addr = mr->dm ? NULL : (void *)(uintptr_t)mr->attr.va;
 	mr->ibv.length = (size_t)mr->attr.len_bytes;
 	mr->ibv.lkey = mr_key(mr->rt);
 	mr->ibv.rkey = mr->ibv.lkey;
 	mr->ibv.handle = mr->ibv.lkey;
 }
 
-static struct ibv_mr *mr_new(struct ibv_pd *ibv, const struct mr_attr *attr)
+static void dm_ref(struct vb_dm *dm, uint32_t by)
+{
+	if (!dm)
+		return;
+	vb_lists_acquire();
+	dm->mrs += by;
+	vb_lists_release();
+}
+
+static int mr_rt_reg(struct vb_pd *pd, struct vb_mr *mr)
+{
+	struct rtdev *dev = pd->obj.ctx->dev;
+
+	if (!pd->rt)
+		return -EIO;
+	return mr->null ? rt_mr_reg_null(dev, pd->rt, &mr->rt)
+			: rt_mr_reg(dev, pd->rt, &mr->attr, &mr->rt);
+}
+
+/* mr has its attributes; frees it when that fails. */
+static struct ibv_mr *mr_publish_new(struct ibv_pd *ibv, struct vb_mr *mr)
 {
 	struct vb_pd *pd = vb_pd(ibv);
-	struct vb_mr *mr = vb_alloc(sizeof(*mr));
-	int rc;
+	int rc = mr_rt_reg(pd, mr);
 
-	if (!mr)
-		return ret_null(-ENOMEM);
-	mr->attr = *attr;
-	rc = pd->rt ? rt_mr_reg(pd->obj.ctx->dev, pd->rt, attr, &mr->rt) : -EIO;
 	if (rc) {
 		free(mr);
 		return ret_null(rc);
@@ -35,8 +51,33 @@ static struct ibv_mr *mr_new(struct ibv_pd *ibv, const struct mr_attr *attr)
 	mr->ibv.context = ibv->context;
 	mr->ibv.pd = ibv;
 	mr_publish(mr);
+	dm_ref(mr->dm, 1);
 	vb_obj_add(&mr->obj, pd->obj.ctx, VB_MR);
 	return &mr->ibv;
+}
+
+struct ibv_mr *vb_mr_new(struct ibv_pd *pd, const struct mr_attr *attr,
+			 struct vb_dm *dm)
+{
+	struct vb_mr *mr = vb_alloc(sizeof(*mr));
+
+	if (!mr)
+		return ret_null(-ENOMEM);
+	mr->attr = *attr;
+	mr->dm = dm;
+	return mr_publish_new(pd, mr);
+}
+
+struct ibv_mr *vb_alloc_null_mr(struct ibv_pd *pd)
+{
+	struct vb_mr *mr = vb_alloc(sizeof(*mr));
+
+	if (!mr)
+		return ret_null(-ENOMEM);
+	mr->null = true;
+	mr->attr = (struct mr_attr){ .len_bytes = UINT64_MAX,
+				     .access = ACCESS_LOCAL_WRITE };
+	return mr_publish_new(pd, mr);
 }
 
 static struct ibv_mr *mr_reg_at(struct ibv_pd *pd, void *addr, size_t length,
@@ -49,7 +90,7 @@ static struct ibv_mr *mr_reg_at(struct ibv_pd *pd, void *addr, size_t length,
 		.access = access,
 	};
 
-	return mr_new(pd, &attr);
+	return vb_mr_new(pd, &attr, NULL);
 }
 
 ABI_EXPORT struct ibv_mr *ibv_reg_mr(struct ibv_pd *pd, void *addr,
@@ -90,6 +131,7 @@ ABI_EXPORT int ibv_dereg_mr(struct ibv_mr *ibv)
 
 	if (rc)
 		return ret_errno(rc);
+	dm_ref(mr->dm, -1u);
 	vb_obj_del(&mr->obj);
 	free(mr);
 	return ret_errno(0);
@@ -99,6 +141,8 @@ static int rereg_attr(const struct vb_mr *mr, int flags, struct ibv_pd *pd,
 		      void *addr, size_t length, int access,
 		      struct mr_attr *ret)
 {
+	if (mr->dm || mr->null)
+		return -EOPNOTSUPP;
 	if (!flags || flags & ~IBV_REREG_MR_FLAGS_SUPPORTED)
 		return -EINVAL;
 	if (flags & IBV_REREG_MR_CHANGE_PD &&

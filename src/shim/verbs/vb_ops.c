@@ -8,21 +8,6 @@
 
 #undef ibv_query_port
 
-static int no_bind_mw(struct ibv_qp *qp, struct ibv_mw *mw,
-		      struct ibv_mw_bind *bind)
-{
-	(void)qp;
-	(void)mw;
-	(void)bind;
-	return ret_errno(-EOPNOTSUPP);
-}
-
-static int no_dealloc_mw(struct ibv_mw *mw)
-{
-	(void)mw;
-	return ret_errno(-EOPNOTSUPP);
-}
-
 static int no_close_xrcd(struct ibv_xrcd *xrcd)
 {
 	(void)xrcd;
@@ -35,8 +20,9 @@ void vb_ops_init(struct verbs_context *v)
 
 	ops->_compat_query_device = ibv_query_device;
 	ops->_compat_query_port = ibv_query_port;
-	ops->bind_mw = no_bind_mw;
-	ops->dealloc_mw = no_dealloc_mw;
+	ops->alloc_mw = vb_alloc_mw;
+	ops->bind_mw = vb_bind_mw;
+	ops->dealloc_mw = vb_dealloc_mw;
 	ops->poll_cq = vb_poll_cq;
 	ops->req_notify_cq = vb_req_notify_cq;
 	ops->post_send = vb_post_send;
@@ -50,6 +36,10 @@ void vb_ops_init(struct verbs_context *v)
 	v->create_srq_ex = vb_create_srq_ex;
 	v->get_srq_num = vb_get_srq_num;
 	v->advise_mr = vb_advise_mr;
+	v->alloc_null_mr = vb_alloc_null_mr;
+	v->alloc_dm = vb_alloc_dm;
+	v->free_dm = vb_free_dm;
+	v->reg_dm_mr = vb_reg_dm_mr;
 	v->alloc_parent_domain = vb_alloc_parent_domain;
 	v->alloc_td = vb_alloc_td;
 	v->dealloc_td = vb_dealloc_td;

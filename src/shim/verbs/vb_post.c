@@ -38,6 +38,9 @@ static int send_wr_from_ibv(struct send_wr *ret, const struct ibv_send_wr *wr,
 		ret->compare_add = wr->wr.atomic.compare_add;
 		ret->swap = wr->wr.atomic.swap;
 		break;
+	case IBV_WR_BIND_MW:
+		return vb_bind_wr(ret, wr->bind_mw.mw, IBV_MW_TYPE_2,
+				  wr->bind_mw.rkey, &wr->bind_mw.bind_info);
 	default:
 		ret->remote_addr = wr->wr.rdma.remote_addr;
 		ret->rkey = wr->wr.rdma.rkey;

@@ -30,7 +30,8 @@ static void device_ids(const struct vb_context *ctx, struct ibv_device_attr *a)
 		IBV_DEVICE_BAD_PKEY_CNTR | IBV_DEVICE_BAD_QKEY_CNTR |
 		IBV_DEVICE_UD_AV_PORT_ENFORCE | IBV_DEVICE_PORT_ACTIVE_EVENT |
 		IBV_DEVICE_SYS_IMAGE_GUID | IBV_DEVICE_RC_RNR_NAK_GEN |
-		IBV_DEVICE_SRQ_RESIZE;
+		IBV_DEVICE_SRQ_RESIZE | IBV_DEVICE_MEM_WINDOW |
+		IBV_DEVICE_MEM_WINDOW_TYPE_2B | IBV_DEVICE_MEM_MGT_EXTENSIONS;
 	a->atomic_cap = IBV_ATOMIC_HCA;
 	a->local_ca_ack_delay = 15; /* 134 ms: a process may be off the CPU */
 	a->phys_port_cnt = 1;
@@ -47,6 +48,7 @@ static void device_limits(const struct hca_limits *l, struct ibv_device_attr *a)
 	a->max_cq = (int)l->max_cq;
 	a->max_cqe = (int)l->max_cqe;
 	a->max_mr = (int)l->max_mr;
+	a->max_mw = (int)l->max_mw;
 	a->max_pd = (int)l->max_pd;
 	a->max_qp_rd_atom = (int)l->max_rd_atomic;
 	a->max_res_rd_atom = (int)(l->max_rd_atomic * l->max_qp);
@@ -84,7 +86,8 @@ int vb_query_device_ex(struct ibv_context *c,
 	device_attr(vb_context(c), &a.orig_attr);
 	a.device_cap_flags_ex = a.orig_attr.device_cap_flags;
 	a.phys_port_cnt_ex = a.orig_attr.phys_port_cnt;
-	a.odp_caps.general_caps = IBV_ODP_SUPPORT;
+	a.max_dm_size = rt_dm_max_bytes();
+	a.odp_caps.general_caps = IBV_ODP_SUPPORT | IBV_ODP_SUPPORT_IMPLICIT;
 	a.odp_caps.per_transport_caps.rc_odp_caps =
 		ODP_CONNECTED | IBV_ODP_SUPPORT_READ | IBV_ODP_SUPPORT_ATOMIC;
 	a.odp_caps.per_transport_caps.uc_odp_caps = ODP_CONNECTED;

@@ -17,9 +17,10 @@
 #define OPS_UD (IBV_QP_EX_WITH_SEND | IBV_QP_EX_WITH_SEND_WITH_IMM)
 #define OPS_UC                                                                 \
 	(OPS_UD | IBV_QP_EX_WITH_RDMA_WRITE |                                  \
-	 IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM)
+	 IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM | IBV_QP_EX_WITH_BIND_MW |         \
+	 IBV_QP_EX_WITH_LOCAL_INV)
 #define OPS_RC                                                                 \
-	(OPS_UC | IBV_QP_EX_WITH_RDMA_READ |                                   \
+	(OPS_UC | IBV_QP_EX_WITH_SEND_WITH_INV | IBV_QP_EX_WITH_RDMA_READ |    \
 	 IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP |                                   \
 	 IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD)
 
@@ -244,27 +245,33 @@ static void wr_fetch_add(struct ibv_qp_ex *ex, uint32_t rkey, uint64_t addr,
 	wr->compare_add = add;
 }
 
+static void wr_bind_mw(struct ibv_qp_ex *ex, struct ibv_mw *mw, uint32_t rkey,
+		       const struct ibv_mw_bind_info *info)
+{
+	struct send_wr *wr = wr_begin(ex, WR_BIND_MW, IBV_QP_EX_WITH_BIND_MW);
+	int rc = vb_bind_wr(wr, mw, IBV_MW_TYPE_2, rkey, info);
+
+	if (rc)
+		batch_fail(&qp_ex(ex)->batch, rc);
+}
+
+static void wr_local_inv(struct ibv_qp_ex *ex, uint32_t rkey)
+{
+	wr_begin(ex, WR_LOCAL_INV, IBV_QP_EX_WITH_LOCAL_INV)->imm_be_or_rkey =
+		rkey;
+}
+
+static void wr_send_inv(struct ibv_qp_ex *ex, uint32_t rkey)
+{
+	wr_begin(ex, WR_SEND_INV, IBV_QP_EX_WITH_SEND_WITH_INV)
+		->imm_be_or_rkey = rkey;
+}
+
 /* ---- builders of what is not built: the batch fails ---- */
 
 static void unsupported(struct ibv_qp_ex *ex)
 {
 	batch_fail(&qp_ex(ex)->batch, -EOPNOTSUPP);
-}
-
-static void wr_bind_mw(struct ibv_qp_ex *ex, struct ibv_mw *mw, uint32_t rkey,
-		       const struct ibv_mw_bind_info *info)
-{
-	(void)mw;
-	(void)rkey;
-	(void)info;
-	unsupported(ex);
-}
-
-/* Also wr_send_inv. */
-static void wr_inv(struct ibv_qp_ex *ex, uint32_t rkey)
-{
-	(void)rkey;
-	unsupported(ex);
 }
 
 static void wr_send_tso(struct ibv_qp_ex *ex, void *hdr, uint16_t hdr_sz,
@@ -431,13 +438,13 @@ int vb_wr_init(struct vb_qp *qp, uint64_t send_ops)
 	ex->wr_atomic_cmp_swp = wr_cmp_swp;
 	ex->wr_atomic_fetch_add = wr_fetch_add;
 	ex->wr_bind_mw = wr_bind_mw;
-	ex->wr_local_inv = wr_inv;
+	ex->wr_local_inv = wr_local_inv;
 	ex->wr_rdma_read = wr_rdma_read;
 	ex->wr_rdma_write = wr_rdma_write;
 	ex->wr_rdma_write_imm = wr_rdma_write_imm;
 	ex->wr_send = wr_send;
 	ex->wr_send_imm = wr_send_imm;
-	ex->wr_send_inv = wr_inv;
+	ex->wr_send_inv = wr_send_inv;
 	ex->wr_send_tso = wr_send_tso;
 	ex->wr_set_ud_addr = wr_set_ud_addr;
 	ex->wr_set_xrc_srqn = wr_set_xrc_srqn;
