@@ -29,7 +29,7 @@ MACHINES = {"base", "wire", "core", "fabric", "sim"}
 PURE_HEADERS = {"errno.h", "inttypes.h", "limits.h", "stdalign.h",
                 "stdatomic.h", "stdbool.h", "stddef.h", "stdint.h",
                 "stdlib.h", "string.h"}
-EXTRA_HEADERS = {"base": {"libdeflate.h"}}
+EXTRA_HEADERS = {"base": {"libdeflate.h", "immintrin.h"}}
 
 
 def layer_of(path):

@@ -14,7 +14,8 @@ from lint_lib import Report
 ALLOWED = re.compile(
     r"^(mem\w+|str\w+|abort|__stack_chk_fail|_GLOBAL_OFFSET_TABLE_"
     r"|__(asan|ubsan|tsan|sanitizer|gcov)_\w+)$")
-ALLOWED_IN = {"base": re.compile(r"^libdeflate_\w+$")}
+# __cpu_*: what instructions the machine has, found by the compiler's runtime.
+ALLOWED_IN = {"base": re.compile(r"^(libdeflate_\w+|__cpu_(model|features2))$")}
 MUTABLE = re.compile(r"^(\.t?data(\..*)?|\.t?bss(\..*)?|\*COM\*)$")
 CONSTANT = re.compile(r"^\.data\.rel\.ro(\..*)?$")
 SANITIZER = re.compile(r"(asan|ubsan|tsan|gcov|\.LASAN)")
