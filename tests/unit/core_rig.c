@@ -58,6 +58,7 @@ static int op_read(void *ctx, void *dst, uint64_t va, size_t len)
 
 	if (!p)
 		return -EFAULT;
+	((struct rig_host *)ctx)->read_bytes += len;
 	memcpy(dst, p, len);
 	return 0;
 }
@@ -68,6 +69,7 @@ static int op_write(void *ctx, uint64_t va, const void *src, size_t len)
 
 	if (!p)
 		return -EFAULT;
+	((struct rig_host *)ctx)->written_bytes += len;
 	memcpy(p, src, len);
 	return 0;
 }

@@ -31,7 +31,9 @@ struct rig_host {
 		fault_hi;      /* host memory that fails; lo == hi: none */
 	int alloc_fails_after; /* allocations that work; -1: all */
 	int allocs;	       /* alive */
-	size_t alloc_bytes;    /* asked for so far; frees do not count */
+	/* What mem_read and mem_write copied. */
+	uint64_t read_bytes, written_bytes;
+	size_t alloc_bytes; /* asked for so far; frees do not count */
 };
 
 enum rig_fate {
