@@ -71,7 +71,7 @@
 			      */                                               \
 	X(rx_drop_response)  /* response that answers nothing */               \
 	X(rx_drop_rnr_wait)  /* came while an RNR NAK is outstanding */        \
-	X(rx_drop_opcode)    /* known, but not built (XRC, MADs) */            \
+	X(rx_drop_opcode)    /* known, but not built (MADs)      */            \
 	/* congestion: notification point, reaction point */                   \
 	X(np_ecn_marked) /* packets of RC, UC or UD with CE */                 \
 	X(np_cnp_sent)                                                         \

@@ -16,6 +16,7 @@
 #include "core/obj/qp.h"
 #include "core/obj/qp_bell.h"
 #include "core/obj/srq.h"
+#include "core/xrc/xrcd.h"
 
 #define BURST_DEFAULT 16
 #define DIRECT_BYTES_DEFAULT (1u << 20)
@@ -90,8 +91,9 @@ static bool tables_new(struct hca *hca)
 	hca->srqs = idtab_new(hca, 1, INDEX_MAX, l->max_srq);
 	hca->pds = idtab_new(hca, 1, INDEX_MAX, l->max_pd);
 	hca->ahs = idtab_new(hca, 1, INDEX_MAX, l->max_ah);
+	hca->xrcds = idtab_new(hca, 1, INDEX_MAX, l->max_pd);
 	if (!hca->qps || !hca->mkeys || !hca->cqs || !hca->srqs || !hca->pds ||
-	    !hca->ahs)
+	    !hca->ahs || !hca->xrcds)
 		return false;
 	/* What is advertised can be had. */
 	l->max_qp = hca->qps->max;
@@ -100,8 +102,8 @@ static bool tables_new(struct hca *hca)
 
 static void tables_free(struct hca *hca)
 {
-	struct idtab *t[] = { hca->qps,	 hca->mkeys, hca->cqs,
-			      hca->srqs, hca->pds,   hca->ahs };
+	struct idtab *t[] = { hca->qps, hca->mkeys, hca->cqs,  hca->srqs,
+			      hca->pds, hca->ahs,   hca->xrcds };
 
 	for (size_t i = 0; i < ARRAY_SIZE(t); i++)
 		if (t[i])
@@ -176,6 +178,8 @@ static void destroy_all(struct hca *hca)
 		qp_force(p);
 	for (pos = 0; (p = idtab_next(hca->srqs, &pos));)
 		ASSERT(srq_destroy(p) == 0);
+	for (pos = 0; (p = idtab_next(hca->xrcds, &pos));)
+		ASSERT(xrcd_destroy(p) == 0);
 	for (pos = 0; (p = idtab_next(hca->cqs, &pos));)
 		ASSERT(cq_destroy(p) == 0);
 	mkeys_destroy(hca);

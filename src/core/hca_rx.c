@@ -33,7 +33,7 @@ static bool from_peer(const struct qp *qp, const struct rx_frame *f)
 					  gid_eq(&f->dst, &qp->path.sgid));
 }
 
-static struct qp *find_qp(struct hca *hca, uint32_t qpn)
+struct qp *hca_find_qp(struct hca *hca, uint32_t qpn)
 {
 	uint32_t low = (1u << hca->cfg.qpn_bits) - 1;
 
@@ -47,7 +47,7 @@ static bool is_built(const struct bth *bth)
 	enum transport t = opcode_transport(bth->opcode);
 
 	if (t != TRANSPORT_RC && t != TRANSPORT_UC && t != TRANSPORT_UD &&
-	    bth->opcode != OPCODE_CNP)
+	    t != TRANSPORT_XRC && bth->opcode != OPCODE_CNP)
 		return false;
 	return bth->dest_qpn != BTH_QPN_GSI;
 }
@@ -70,7 +70,7 @@ static struct qp *admit(struct hca *hca, const struct rx_frame *f,
 		HCA_COUNT(hca, rx_drop_opcode);
 		return NULL;
 	}
-	qp = find_qp(hca, pkt->bth.dest_qpn);
+	qp = hca_find_qp(hca, pkt->bth.dest_qpn);
 	if (!qp)
 		HCA_COUNT(hca, rx_drop_no_qp);
 	else if (!speaks(qp, pkt->bth.opcode))

@@ -22,11 +22,14 @@ struct cq;
 struct srq;
 struct qp;
 struct ah;
+struct xrcd;
 
 enum qp_type {
 	QP_TYPE_RC = 2,
 	QP_TYPE_UC = 3,
 	QP_TYPE_UD = 4,
+	QP_TYPE_XRC_INI = 9,  /* sends: the initiator */
+	QP_TYPE_XRC_TGT = 10, /* receives into XRC SRQs: the target */
 };
 
 enum qp_state {
@@ -189,6 +192,7 @@ struct send_wr {
 	};
 	struct ah *ah;			  /* UD; read before the post returns */
 	uint32_t remote_qpn, remote_qkey; /* UD */
+	uint32_t remote_srqn;		  /* XRC: 24 bits */
 };
 
 struct recv_wr {

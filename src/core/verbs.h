@@ -82,9 +82,22 @@ MUST_USE int srq_destroy(struct srq *srq);     /* [E] */
 MUST_USE int srq_modify(struct srq *srq, struct srq_attr *attr, uint32_t mask);
 void srq_query(const struct srq *srq, struct srq_attr *ret_attr); /* [E] */
 void *srq_user(const struct srq *srq);
-uint32_t srq_num(const struct srq *srq);
+uint32_t srq_num(const struct srq *srq); /* 24 bits */
 /* [P] -ENOMEM: full; -EINVAL: too many SGEs. */
 MUST_USE int srq_post_recv(struct srq *srq, const struct recv_wr *wr);
+
+/* ---- XRC domain [IBA annex A14] ---- */
+MUST_USE int xrcd_create(struct hca *hca, struct xrcd **ret_xrcd); /* [E] */
+/* -EBUSY: SRQs or QPs are in it. [E] */
+MUST_USE int xrcd_destroy(struct xrcd *xrcd);
+/* The domain's target QP of this number, or NULL. [E] */
+struct qp *xrcd_qp(const struct xrcd *xrcd, uint32_t qpn);
+/* An SRQ that target QPs of the domain receive into; its completions go to cq,
+ * its PD is whose memory requests to it may name. Destroying it takes the
+ * receive of a message that is under way with it. [E] */
+MUST_USE int srq_create_xrc(struct pd *pd, struct xrcd *xrcd, struct cq *cq,
+			    const struct srq_attr *attr, void *user,
+			    struct srq **ret_srq);
 
 /* ---- address handle [IBA 11.2.2.2] ---- */
 /* -EINVAL: no global route on Ethernet, no such GID index, port, or an
@@ -99,16 +112,19 @@ struct qp_init {
 	enum qp_type type;
 	struct cq *send_cq, *recv_cq;
 	struct srq *srq;   /* NULL: a receive queue of its own */
+	struct xrcd *xrcd; /* XRC target: needs nothing else but this */
 	struct qp_cap cap; /* asked */
 	bool sq_sig_all;
 	void *user;
 };
-/* *ret_cap: what was given, each at least what was asked. -EINVAL: above a
- * limit. -ENOMEM. [E] */
+/* An XRC initiator has a PD and a send CQ, a target an XRC domain alone (pd is
+ * NULL). *ret_cap: what was given, each at least what was asked. -EINVAL: above
+ * a limit. -ENOMEM. [E] */
 MUST_USE int qp_create(struct pd *pd, const struct qp_init *init,
 		       struct qp_cap *ret_cap, struct qp **ret_qp);
-/* CQEs that were written stay in their CQs. -EBUSY: frames of this QP wait for
- * hca_tx_done. No thread may be posting to it. [E] */
+/* Takes the QP's completions out of its CQs, as NICs' libraries do. -EBUSY:
+ * frames of this QP wait for hca_tx_done. No thread may be posting to it, no
+ * poller be inside its CQs. [E] */
 MUST_USE int qp_destroy(struct qp *qp);
 /* By the transition and attribute tables [IBA 11.2.4.2, table 91]. -EINVAL:
  * transition, a required attribute missing, one that is not allowed, or a
@@ -124,6 +140,7 @@ void qp_query(const struct qp *qp, struct qp_attr *ret_attr,
 uint32_t qp_num(const struct qp *qp);
 enum qp_state qp_state(const struct qp *qp); /* [P] */
 void *qp_user(const struct qp *qp);
+void qp_set_user(struct qp *qp, void *user); /* [E] */
 const struct path *qp_path(const struct qp *qp);
 /* [E] RC and UC: the driver's direct copies reach this QP's peer, or do not any
  * more. RESET forgets it. */

@@ -276,7 +276,7 @@ static void round_events(struct rtdev *d)
 		}
 		ENGINE_COUNT(&d->engine, async_events);
 		if (ev.qp)
-			evq_push_async(rt_qp_item(ev.qp), ev.type);
+			rt_qp_event(ev.qp, ev.type);
 		else if (ev.cq)
 			evq_push_async(rt_cq_async_item(ev.cq), ev.type);
 		else if (ev.srq)

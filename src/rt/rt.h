@@ -87,6 +87,7 @@ MUST_USE int rt_evq_get(struct rt_evq *q, struct rt_event *ret);
 struct rt_qp;
 struct rt_cq;
 struct rt_srq;
+struct rt_xrcd;
 
 MUST_USE int rt_pd_alloc(struct rtdev *d, struct pd **ret);
 MUST_USE int rt_pd_dealloc(struct rtdev *d, struct pd *pd);
@@ -144,10 +145,32 @@ MUST_USE int rt_srq_modify(struct rt_srq *s, struct srq_attr *attr,
 MUST_USE int rt_srq_query(struct rt_srq *s, struct srq_attr *ret);
 uint32_t rt_srq_num(const struct rt_srq *s);
 
+/* XRC domains. key: the file by which this process shares it, NULL: private. */
+struct rt_xrcd_key {
+	uint64_t dev, ino;
+};
+enum rt_xrcd_flags {
+	RT_XRCD_CREATE = 1 << 0, /* a file that has none yet: else -EAGAIN */
+	RT_XRCD_EXCL = 1 << 1,	 /* one that has: -EINVAL */
+};
+MUST_USE int rt_xrcd_open(struct rtdev *d, const struct rt_xrcd_key *key,
+			  uint32_t flags, struct rt_xrcd **ret);
+/* -EBUSY: the last hold, and SRQs or QPs are in it. */
+MUST_USE int rt_xrcd_close(struct rt_xrcd *xrcd);
+MUST_USE int rt_srq_create_xrc(struct rtdev *d, struct pd *pd,
+			       struct rt_xrcd *xrcd, struct rt_cq *cq,
+			       const struct srq_attr *attr,
+			       struct rt_evq *async, void *user,
+			       struct rt_srq **ret);
+/* Another hold of a target QP; -EINVAL: the domain has no such QP. */
+MUST_USE int rt_qp_open(struct rt_xrcd *xrcd, uint32_t qpn,
+			struct rt_evq *async, void *user, struct rt_qp **ret);
+
 struct rt_qp_init {
 	enum qp_type type;
 	struct rt_cq *send_cq, *recv_cq;
 	struct rt_srq *srq;
+	struct rt_xrcd *xrcd; /* XRC target: this and no PD */
 	struct qp_cap cap;
 	bool sq_sig_all;
 	struct rt_evq *async;
@@ -156,6 +179,7 @@ struct rt_qp_init {
 MUST_USE int rt_qp_create(struct rtdev *d, struct pd *pd,
 			  const struct rt_qp_init *init, struct qp_cap *ret_cap,
 			  struct rt_qp **ret);
+/* Takes the QP's completions out of its CQs. */
 MUST_USE int rt_qp_destroy(struct rt_qp *qp, uint32_t *ret_async);
 /* On the way to RTR binds the source address's port (-EADDRINUSE and the like
  * come from there, with a line on stderr that says why). */

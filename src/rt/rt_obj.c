@@ -274,6 +274,17 @@ uint32_t rt_srq_num(const struct rt_srq *s)
 
 /* ---- queue pairs ---- */
 
+void rt_qp_init(struct rt_qp *q, struct rtdev *d, struct rt_evq *async,
+		void *user)
+{
+	q->dev = d;
+	rt_lock_init(&q->send_lock);
+	rt_lock_init(&q->recv_lock);
+	dlist_init(&q->dev_node);
+	dlist_init(&q->holders);
+	evq_item_init(&q->async, async, user);
+}
+
 int rt_qp_create(struct rtdev *d, struct pd *pd, const struct rt_qp_init *init,
 		 struct qp_cap *ret_cap, struct rt_qp **ret)
 {
@@ -282,6 +293,7 @@ int rt_qp_create(struct rtdev *d, struct pd *pd, const struct rt_qp_init *init,
 		.send_cq = init->send_cq ? init->send_cq->cq : NULL,
 		.recv_cq = init->recv_cq ? init->recv_cq->cq : NULL,
 		.srq = init->srq ? init->srq->srq : NULL,
+		.xrcd = init->xrcd ? init->xrcd->xrcd : NULL,
 		.cap = init->cap,
 		.sq_sig_all = init->sq_sig_all,
 	};
@@ -293,12 +305,9 @@ int rt_qp_create(struct rtdev *d, struct pd *pd, const struct rt_qp_init *init,
 	q = calloc(1, sizeof(*q));
 	if (!q)
 		return -ENOMEM;
-	q->dev = d;
+	rt_qp_init(q, d, init->async, init->user);
 	q->send_cq = init->send_cq;
 	q->recv_cq = init->recv_cq;
-	rt_lock_init(&q->send_lock);
-	rt_lock_init(&q->recv_lock);
-	evq_item_init(&q->async, init->async, init->user);
 	core.user = q;
 	engine_lock(d);
 	err = qp_create(pd, &core, ret_cap, &q->qp);
@@ -310,26 +319,6 @@ int rt_qp_create(struct rtdev *d, struct pd *pd, const struct rt_qp_init *init,
 		return err;
 	}
 	*ret = q;
-	return 0;
-}
-
-int rt_qp_destroy(struct rt_qp *q, uint32_t *ret_async)
-{
-	struct rtdev *d = q->dev;
-	int err;
-
-	*ret_async = 0;
-	if (!rtdev_dead(d)) {
-		engine_lock(d);
-		err = qp_destroy(q->qp);
-		if (!err)
-			dlist_remove(&q->dev_node);
-		engine_unlock(d);
-		if (err)
-			return err;
-		*ret_async = evq_item_fini(&q->async);
-	}
-	free(q);
 	return 0;
 }
 
@@ -352,27 +341,70 @@ static int bind_for_rtr(struct rt_qp *q, const struct qp_attr *attr,
 	return rtdev_bind_gid(q->dev, attr->ah.sgid_index);
 }
 
-/* RESET takes completions out of the CQs: no poller may be inside. Pollers
- * hold one CQ's lock at a time, so the order of two does not matter to them;
- * other modifiers are outside the engine. */
+/* No poller is inside the QP's CQs. Pollers hold one CQ's lock at a time, so
+ * the order of two does not matter to them; others who take two are inside the
+ * engine. */
+static void cqs_acquire(struct rt_qp *q)
+{
+	if (q->send_cq)
+		rt_lock_acquire(&q->send_cq->lock);
+	if (q->recv_cq && q->recv_cq != q->send_cq)
+		rt_lock_acquire(&q->recv_cq->lock);
+}
+
+static void cqs_release(struct rt_qp *q)
+{
+	if (q->recv_cq && q->recv_cq != q->send_cq)
+		rt_lock_release(&q->recv_cq->lock);
+	if (q->send_cq)
+		rt_lock_release(&q->send_cq->lock);
+}
+
+/* [E] */
+static int destroy_locked(struct rt_qp *q)
+{
+	int err;
+
+	if (rt_qp_leave(q))
+		return 0;
+	cqs_acquire(q);
+	err = qp_destroy(q->qp);
+	cqs_release(q);
+	if (!err)
+		dlist_remove(&q->dev_node);
+	return err;
+}
+
+int rt_qp_destroy(struct rt_qp *q, uint32_t *ret_async)
+{
+	struct rtdev *d = q->dev;
+	int err;
+
+	*ret_async = 0;
+	if (!rtdev_dead(d)) {
+		engine_lock(d);
+		err = destroy_locked(q);
+		engine_unlock(d);
+		if (err)
+			return err;
+		*ret_async = evq_item_fini(&q->async);
+	}
+	free(q);
+	return 0;
+}
+
+/* RESET takes completions out of the CQs. */
 static int modify_locked(struct rt_qp *q, const struct qp_attr *attr,
 			 uint32_t mask)
 {
 	bool reset = mask & QP_ATTR_STATE && attr->state == QP_STATE_RESET;
-	bool two = q->send_cq != q->recv_cq;
 	int err;
 
-	if (reset) {
-		rt_lock_acquire(&q->send_cq->lock);
-		if (two)
-			rt_lock_acquire(&q->recv_cq->lock);
-	}
+	if (reset)
+		cqs_acquire(q);
 	err = qp_modify(q->qp, attr, mask, rt_now_ns());
-	if (reset) {
-		if (two)
-			rt_lock_release(&q->recv_cq->lock);
-		rt_lock_release(&q->send_cq->lock);
-	}
+	if (reset)
+		cqs_release(q);
 	return err;
 }
 

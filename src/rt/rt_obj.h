@@ -25,10 +25,21 @@ struct rt_srq {
 	struct evq_item async;
 };
 
+struct rt_xrcd {
+	struct rtdev *dev;
+	struct xrcd *xrcd;
+	/* [E] */
+	struct dlist node;
+	bool shared; /* by the file that key names */
+	struct rt_xrcd_key key;
+	uint32_t opens;
+};
+
 struct rt_qp {
 	struct rtdev *dev;
 	struct qp *qp;
-	struct dlist dev_node; /* [E] */
+	struct dlist dev_node; /* [E] in line: the core's cookie is this one */
+	struct dlist holders;  /* [E] ring of all that hold the same core QP */
 	struct rt_cq *send_cq, *recv_cq;
 	struct rt_lock send_lock, recv_lock; /* posters */
 	struct evq_item async;
@@ -50,9 +61,14 @@ static inline struct evq_item *rt_srq_item(const struct srq *srq)
 	return &((struct rt_srq *)srq_user(srq))->async;
 }
 
-static inline struct evq_item *rt_qp_item(const struct qp *qp)
-{
-	return &((struct rt_qp *)qp_user(qp))->async;
-}
+void rt_qp_init(struct rt_qp *q, struct rtdev *d, struct rt_evq *async,
+		void *user);
+
+/* ---- rt_xrc.c ---- */
+
+/* Gives up one of several holds; false: it is the only one. [E] */
+bool rt_qp_leave(struct rt_qp *q);
+/* To all that hold the QP. [E] */
+void rt_qp_event(const struct qp *qp, enum async_type type);
 
 #endif

@@ -385,6 +385,7 @@ static int open_new(const struct rt_device *dev, uint64_t netns,
 	rt_lock_init(&d->evq_lock);
 	dlist_init(&d->evqs);
 	dlist_init(&d->qps);
+	dlist_init(&d->xrcds);
 	nic_init(d);
 	err = build(d);
 	if (err) {

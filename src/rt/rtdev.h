@@ -50,8 +50,9 @@ struct rtdev {
 	struct nic nic;
 
 	struct rt_lock evq_lock;
-	struct dlist evqs; /* struct rt_evq.dev_node */
-	struct dlist qps;  /* [E] struct rt_qp.dev_node */
+	struct dlist evqs;  /* struct rt_evq.dev_node */
+	struct dlist qps;   /* [E] struct rt_qp.dev_node */
+	struct dlist xrcds; /* [E] struct rt_xrcd.node */
 	uint32_t speed_mbps, netdev_mtu;
 	_Atomic(struct dmem *) dmem, dmem_child; /* rt_mem.c; NULL: none yet */
 

@@ -60,7 +60,7 @@ static uint8_t syndrome_of(const struct line *l, const char *text)
 }
 
 /* Every number that a packet can carry, by name. */
-enum field_kind { F_NUM, F_ADDR, F_KEY, F_SYNDROME };
+enum field_kind { F_NUM, F_ADDR, F_KEY, F_SYNDROME, F_SRQN };
 
 struct field {
 	const char *name;
@@ -102,6 +102,7 @@ FIELD(qkey, ext.deth.qkey, uint32_t)
 FIELD(srcqpn, ext.deth.src_qpn, uint32_t)
 FIELD(imm, ext.immdt, uint32_t)
 FIELD(inv, ext.ieth, uint32_t)
+FIELD(srqn, ext.xrceth, uint32_t)
 
 #define ROW(n, kind, exth, fn)                                                 \
 	{                                                                      \
@@ -131,6 +132,7 @@ static const struct field fields[] = {
 	ROW("srcqpn", F_NUM, EXTH_DETH, srcqpn),
 	ROW("imm", F_NUM, EXTH_IMMDT, imm),
 	ROW("inv", F_NUM, EXTH_IETH, inv),
+	ROW("srqn", F_SRQN, EXTH_XRCETH, srqn),
 };
 
 static uint64_t field_value(struct rig *r, const struct line *l,
@@ -143,6 +145,8 @@ static uint64_t field_value(struct rig *r, const struct line *l,
 		return line_name(l, text, rig_key, r);
 	case F_SYNDROME:
 		return syndrome_of(l, text);
+	case F_SRQN:
+		return line_name(l, text, rig_srqn, r);
 	default:
 		return line_num_of(l, text);
 	}

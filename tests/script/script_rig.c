@@ -160,3 +160,17 @@ bool rig_key(void *ctx, const char *name, uint64_t *ret)
 		*ret = m->key;
 	return m != NULL;
 }
+
+bool rig_srqn(void *ctx, const char *name, uint64_t *ret)
+{
+	struct rig *r = ctx;
+	struct srq *s = NULL;
+
+	if (!strcmp(name, "own"))
+		s = r->srq;
+	else if (!strcmp(name, "other"))
+		s = r->other_srq;
+	if (s)
+		*ret = srq_num(s);
+	return s != NULL;
+}

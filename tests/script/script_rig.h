@@ -38,6 +38,8 @@ struct rig {
 	struct pd *pd, *other_pd;
 	struct cq *send_cq, *recv_cq;
 	struct srq *srq;
+	struct srq *other_srq; /* of another XRC domain */
+	struct xrcd *xrcd, *other_xrcd;
 	struct qp *qp;
 	struct ah *ah;
 	struct rig_mr mr[RIG_MRS];
@@ -67,6 +69,8 @@ struct rig_frame *rig_frame_next(struct rig *r);
 /* For line_name: iova and key of a region. */
 bool rig_addr(void *ctx, const char *name, uint64_t *ret);
 bool rig_key(void *ctx, const char *name, uint64_t *ret);
+/* The SRQ number that "own" and "other" stand for. */
+bool rig_srqn(void *ctx, const char *name, uint64_t *ret);
 struct rig_mr *rig_mr_named(struct rig *r, const char *name);
 
 /* The script's test data: byte i of pattern `seed`. */

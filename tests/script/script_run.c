@@ -138,26 +138,53 @@ static void qp_attrs(struct rig *r, struct line *l, struct qp_attr *a)
 	};
 }
 
+/* What each step needs, beside the state. */
 static uint32_t mask_for(enum qp_type t, enum qp_state to)
 {
-	uint32_t m = QP_ATTR_STATE;
+	const uint32_t init = QP_ATTR_PKEY_INDEX | QP_ATTR_PORT;
+	const uint32_t rtr = QP_ATTR_AV | QP_ATTR_PATH_MTU | QP_ATTR_DEST_QPN |
+			     QP_ATTR_RQ_PSN;
+	const uint32_t rsp = QP_ATTR_MAX_DEST_RD_ATOMIC | QP_ATTR_MIN_RNR_TIMER;
+	const uint32_t req = QP_ATTR_TIMEOUT | QP_ATTR_RETRY_CNT |
+			     QP_ATTR_RNR_RETRY | QP_ATTR_MAX_QP_RD_ATOMIC;
+	const struct {
+		uint32_t init, rtr, rts;
+	} of[] = {
+		[QP_TYPE_RC] = { QP_ATTR_ACCESS_FLAGS, rtr | rsp, req },
+		[QP_TYPE_UC] = { QP_ATTR_ACCESS_FLAGS, rtr, 0 },
+		[QP_TYPE_UD] = { QP_ATTR_QKEY, 0, 0 },
+		[QP_TYPE_XRC_INI] = { QP_ATTR_ACCESS_FLAGS, rtr, req },
+		[QP_TYPE_XRC_TGT] = { QP_ATTR_ACCESS_FLAGS, rtr | rsp,
+				      QP_ATTR_TIMEOUT },
+	};
 
 	if (to == QP_STATE_INIT)
-		return m | QP_ATTR_PKEY_INDEX | QP_ATTR_PORT |
-		       (t == QP_TYPE_UD ? QP_ATTR_QKEY : QP_ATTR_ACCESS_FLAGS);
-	if (to == QP_STATE_RTR) {
-		if (t != QP_TYPE_UD)
-			m |= QP_ATTR_AV | QP_ATTR_PATH_MTU | QP_ATTR_DEST_QPN |
-			     QP_ATTR_RQ_PSN;
-		if (t == QP_TYPE_RC)
-			m |= QP_ATTR_MAX_DEST_RD_ATOMIC | QP_ATTR_MIN_RNR_TIMER;
-		return m;
-	}
-	m |= QP_ATTR_SQ_PSN;
-	if (t == QP_TYPE_RC)
-		m |= QP_ATTR_TIMEOUT | QP_ATTR_RETRY_CNT | QP_ATTR_RNR_RETRY |
-		     QP_ATTR_MAX_QP_RD_ATOMIC;
-	return m;
+		return QP_ATTR_STATE | init | of[t].init;
+	if (to == QP_STATE_RTR)
+		return QP_ATTR_STATE | of[t].rtr;
+	return QP_ATTR_STATE | QP_ATTR_SQ_PSN | of[t].rts;
+}
+
+/* A target has a domain, with the SRQ "own" in it and "other" in another. */
+static void target_make(struct rig *r, struct line *l,
+			const struct qp_init *asked)
+{
+	struct srq_attr a = { .max_wr = (uint32_t)line_num(l, "srq", 16),
+			      .max_sge = MAX_SGE };
+	struct qp_init init = { .type = QP_TYPE_XRC_TGT, .cap = asked->cap };
+	const char *pd = line_get(l, "srq_pd");
+	struct qp_cap cap;
+
+	must(l, "xrcd_create", xrcd_create(r->hca, &r->xrcd));
+	must(l, "xrcd_create", xrcd_create(r->hca, &r->other_xrcd));
+	must(l, "srq_create_xrc",
+	     srq_create_xrc(pd ? r->other_pd : r->pd, r->xrcd, r->recv_cq, &a,
+			    NULL, &r->srq));
+	must(l, "srq_create_xrc",
+	     srq_create_xrc(r->pd, r->other_xrcd, r->recv_cq, &a, NULL,
+			    &r->other_srq));
+	init.xrcd = r->xrcd;
+	must(l, "qp_create", qp_create(NULL, &init, &cap, &r->qp));
 }
 
 static void qp_make(struct rig *r, struct line *l, enum qp_type type)
@@ -176,6 +203,12 @@ static void qp_make(struct rig *r, struct line *l, enum qp_type type)
 	};
 	struct qp_cap cap;
 
+	if (type == QP_TYPE_XRC_TGT) {
+		target_make(r, l, &init);
+		return;
+	}
+	if (type == QP_TYPE_XRC_INI)
+		init.recv_cq = NULL;
 	if (srq.max_wr) {
 		must(l, "srq_create", srq_create(r->pd, &srq, NULL, &r->srq));
 		init.srq = r->srq;
@@ -186,7 +219,9 @@ static void qp_make(struct rig *r, struct line *l, enum qp_type type)
 
 static void cmd_qp(struct script *s, struct line *l)
 {
-	static const char *const types[] = { "-", "-", "RC", "UC", "UD", NULL };
+	static const char *const types[] = { "-",  "-",	      "RC",	 "UC",
+					     "UD", "-",	      "-",	 "-",
+					     "-",  "XRC_INI", "XRC_TGT", NULL };
 	struct rig *r = &s->rig;
 	const char *type = line_get(l, "type");
 	const char *state = line_get(l, "state");
@@ -346,6 +381,7 @@ static void cmd_post(struct script *s, struct line *l)
 		.ah = r->ah,
 		.remote_qpn = r->dest_qpn,
 		.remote_qkey = r->peer_qkey,
+		.remote_srqn = (uint32_t)line_num(l, "srqn", 0),
 		.flags = post_flags(l),
 	};
 
@@ -373,6 +409,16 @@ static void cmd_cq(struct script *s, struct line *l)
 	     cq_resize(*which == 's' ? r->send_cq : r->recv_cq,
 		       (uint32_t)line_num(l, "size", 1)));
 	line_done(l);
+}
+
+/* An XRC SRQ ends under its target QP. */
+static void cmd_srq_gone(struct script *s, struct line *l)
+{
+	if (!s->rig.xrcd || !s->rig.srq)
+		line_error(l, "no XRC SRQ");
+	line_done(l);
+	must(l, "srq_destroy", srq_destroy(s->rig.srq));
+	s->rig.srq = NULL;
 }
 
 static void cmd_limit(struct script *s, struct line *l)
@@ -637,6 +683,7 @@ static const struct {
 	{ "qp", cmd_qp, false, false },
 	{ "cq", cmd_cq, false, false },
 	{ "limit", cmd_limit, false, false },
+	{ "srq_gone", cmd_srq_gone, true, false },
 	{ "dereg", cmd_dereg, false, false },
 	{ "fill", cmd_fill, false, false },
 	{ "setword", cmd_word, false, false },

@@ -163,7 +163,8 @@ static void expect_bind_error(struct send_wr wr, struct mw *mw)
 	assert_int_equal(post_status(me, &wr), WC_MW_BIND_ERR);
 	assert_int_equal(qp_state(me->qp), QP_STATE_ERR);
 	assert_int_equal(mw_key(mw), key);
-	assert_false(mkey_remote(me->qp, key, AT, 1, ACCESS_REMOTE_READ, &va));
+	assert_false(mkey_remote(me->qp, me->qp->pd, key, AT, 1,
+				 ACCESS_REMOTE_READ, &va));
 }
 
 /* B077 */
@@ -310,8 +311,8 @@ static void test_bound_twice(void **state)
 	wr.rkey++;
 	assert_int_equal(post_status(me, &wr), WC_MW_BIND_ERR);
 	/* The first binding stands. */
-	assert_true(mkey_remote(me->qp, mw_key(mw), AT, 1, ACCESS_REMOTE_READ,
-				&va));
+	assert_true(mkey_remote(me->qp, me->qp->pd, mw_key(mw), AT, 1,
+				ACCESS_REMOTE_READ, &va));
 }
 
 static void test_type2_of_no_bytes(void **state)
@@ -358,7 +359,8 @@ static void test_type1_any_qp(void **state)
 
 	(void)state;
 	assert_int_equal(bind(mw, RW), WC_SUCCESS);
-	assert_true(mkey_remote(me->qp, mw_key(mw), AT, LEN, RW, &va));
+	assert_true(
+		mkey_remote(me->qp, me->qp->pd, mw_key(mw), AT, LEN, RW, &va));
 	assert_int_equal(va, AT);
 	/* No window is an lkey. */
 	assert_null(
@@ -404,8 +406,9 @@ static void test_other_qp(void **state)
 	(void)state;
 	assert_int_equal(qp_create(me->pd, &init, &cap, &other), 0);
 	assert_int_equal(bind(mw, RW), WC_SUCCESS);
-	assert_true(mkey_remote(me->qp, mw_key(mw), AT, 1, RW, &va));
-	assert_false(mkey_remote(other, mw_key(mw), AT, 1, RW, &va));
+	assert_true(
+		mkey_remote(me->qp, me->qp->pd, mw_key(mw), AT, 1, RW, &va));
+	assert_false(mkey_remote(other, other->pd, mw_key(mw), AT, 1, RW, &va));
 	assert_false(mw_invalidate(other, mw_key(mw)));
 	assert_true(mw_invalidate(me->qp, mw_key(mw)));
 	assert_int_equal(qp_destroy(other), 0);
@@ -686,8 +689,8 @@ static void test_null_region(void **state)
 		wr.opcode = WR_READ;
 		assert_int_equal(post_status(me, &wr), WC_SUCCESS);
 	}
-	assert_false(mkey_remote(me->qp, mr_key(null), 0, 1, ACCESS_REMOTE_READ,
-				 &va));
+	assert_false(mkey_remote(me->qp, me->qp->pd, mr_key(null), 0, 1,
+				 ACCESS_REMOTE_READ, &va));
 	assert_int_equal(mr_rereg(null, MR_REREG_PD, me->pd, NULL), -EINVAL);
 	assert_int_equal(mr_dereg(null), 0);
 }

@@ -119,9 +119,15 @@ enum direct_step direct_run(struct qp *qp, struct wqe *w, uint32_t *off)
 
 /* ---- the other side ---- */
 
+/* XRC's target has no domain of its own that a peer could be told. */
+static bool one_sided(const struct qp *qp)
+{
+	return qp->type == QP_TYPE_RC || qp->type == QP_TYPE_UC;
+}
+
 void qp_set_direct(struct qp *qp, bool on)
 {
-	qp->direct = on && qp->hca->ops->direct && qp->type != QP_TYPE_UD;
+	qp->direct = on && qp->hca->ops->direct && one_sided(qp);
 }
 
 static bool answers(const struct qp *qp)
@@ -131,7 +137,7 @@ static bool answers(const struct qp *qp)
 	case QP_STATE_RTS:
 	case QP_STATE_SQD:
 	case QP_STATE_SQE:
-		return qp->type != QP_TYPE_UD;
+		return one_sided(qp);
 	default:
 		return false;
 	}
@@ -147,7 +153,7 @@ void qp_query_grant(const struct qp *qp, struct qp_grant *ret)
 		access &= ~(uint32_t)ACCESS_REMOTE_READ;
 	*ret = (struct qp_grant){ .access = answers(qp) ? access : 0,
 				  .qpn = qp->qpn,
-				  .pd = pd_num(qp->pd),
+				  .pd = qp->pd ? pd_num(qp->pd) : 0,
 				  .peer_qpn = qp->attr.dest_qpn,
 				  .pkey = qp->pkey,
 				  .path = &qp->path };
@@ -170,6 +176,6 @@ bool hca_direct_check(struct hca *hca, const struct direct_req *r,
 		return false;
 	if (r->len_bytes == 0)
 		return true;
-	return mkey_remote(qp, r->rkey, r->remote_addr, r->len_bytes, access,
-			   ret_va);
+	return mkey_remote(qp, qp->pd, r->rkey, r->remote_addr, r->len_bytes,
+			   access, ret_va);
 }

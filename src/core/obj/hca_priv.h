@@ -24,7 +24,7 @@ struct hca {
 	struct twheel wheel;
 	int64_t now_ns; /* of the call that is running */
 
-	struct idtab *qps, *mkeys, *cqs, *srqs, *pds, *ahs;
+	struct idtab *qps, *mkeys, *cqs, *srqs, *pds, *ahs, *xrcds;
 	uint32_t mrs, mws;	    /* in mkeys */
 	_Atomic(struct qp *) bells; /* MPSC stack of rung QPs */
 	struct dlist

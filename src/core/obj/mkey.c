@@ -76,11 +76,11 @@ const struct mkey *mkey_local(const struct hca *hca, const struct pd *pd,
 	return k;
 }
 
-bool mkey_remote(const struct qp *qp, uint32_t rkey, uint64_t addr,
-		 uint64_t len, uint32_t access, uint64_t *ret_va)
+bool mkey_remote(const struct qp *qp, const struct pd *pd, uint32_t rkey,
+		 uint64_t addr, uint64_t len, uint32_t access, uint64_t *ret_va)
 {
 	const struct mkey *k = mkey_find(qp->hca, rkey);
 
-	return k && (!k->qp || k->qp == qp) && grants(k, qp->pd, access) &&
+	return k && (!k->qp || k->qp == qp) && grants(k, pd, access) &&
 	       mkey_holds(k, addr, len, ret_va);
 }

@@ -45,8 +45,10 @@ const struct mkey *mkey_local(const struct hca *hca, const struct pd *pd,
 			      uint32_t lkey, uint64_t addr, uint64_t len,
 			      uint32_t access, uint64_t *ret_va);
 
-/* The same for a request that came in on qp, whose rkey may be a window's. */
-bool mkey_remote(const struct qp *qp, uint32_t rkey, uint64_t addr,
-		 uint64_t len, uint32_t access, uint64_t *ret_va);
+/* The same for a request that came in on qp, whose rkey may be a window's; pd:
+ * whose memory it may name. */
+bool mkey_remote(const struct qp *qp, const struct pd *pd, uint32_t rkey,
+		 uint64_t addr, uint64_t len, uint32_t access,
+		 uint64_t *ret_va);
 
 #endif

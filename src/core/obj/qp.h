@@ -9,7 +9,7 @@
  *   qp_fsm.c   modify: transition and attribute tables
  *   qp_done.c  completions, the error state, flushing
  *   hca_tx.c   scheduling: whose turn it is to send
- *   rc/, uc/, ud/   the transports, behind struct transport_ops
+ *   rc/, uc/, ud/, xrc/   the transports, behind struct transport_ops
  */
 #ifndef SOFTHCA_CORE_OBJ_QP_H
 #define SOFTHCA_CORE_OBJ_QP_H
@@ -26,6 +26,7 @@
 /* What a transport is to the rest of the core. All [E]. */
 struct transport_ops {
 	enum transport wire; /* opcodes it accepts */
+	bool reliable;	     /* has an account of the peer's process */
 	/* Bytes of transport state behind struct qp; zeroed at creation. */
 	size_t state_bytes;
 	void (*init)(struct qp *qp);
@@ -56,22 +57,36 @@ struct transport_ops {
 	void (*fini)(struct qp *qp);
 	/* Accepts an opcode at post? (enum wr_opcode) */
 	bool (*can_post)(uint32_t opcode);
+
+	/* What RC's responder asks; transports without it have neither. */
+
+	/* Whose memory a request may name; NULL: nobody's. */
+	const struct pd *(*request_pd)(const struct qp *qp, uint32_t xrceth);
+	/* The request that is now to be carried out finds its receives where
+	 * qp_recv_wqe() takes them; false: there is no such place. */
+	bool (*aim)(struct qp *qp, const struct pkt *pkt);
 };
 
 extern const struct transport_ops rc_transport;
 extern const struct transport_ops uc_transport;
 extern const struct transport_ops ud_transport;
+extern const struct transport_ops xrc_ini_transport;
+extern const struct transport_ops xrc_tgt_transport;
 
 struct qp {
 	struct hca *hca;
-	struct pd *pd;
+	struct pd *pd; /* NULL: an XRC target */
+	/* NULL: a queue that the type has not. Of an XRC target srq and recv_cq
+	 * are those of the last request. */
 	struct cq *send_cq, *recv_cq;
-	struct srq *srq; /* or NULL */
+	struct srq *srq;   /* or NULL */
+	struct xrcd *xrcd; /* XRC target, else NULL */
 	const struct transport_ops *ops;
 	void *user;
 	uint32_t qpn;
 	enum qp_type type;
 	bool sq_sig_all;
+	bool own_rq; /* receives are posted to the QP, not to an SRQ */
 	_Atomic uint32_t state; /* enum qp_state; written by the engine */
 	struct qp_cap cap;	/* given */
 
@@ -108,6 +123,9 @@ struct qp {
 	_Alignas(16) uint8_t transport_state[];
 };
 
+/* The QP of that number, or NULL. */
+struct qp *hca_find_qp(struct hca *hca, uint32_t qpn);
+
 /* ---- services for the transports, all [E] ---- */
 
 /* This QP has (or may have) something to send. Harmless when linked. */
@@ -123,6 +141,10 @@ const struct pd *qp_recv_pd(const struct qp *qp);
 
 /* RESET: forgets WQEs, attributes and path; ops->enter is the caller's. */
 void qp_forget(struct qp *qp);
+
+/* Takes its completions out of its CQs; an XRC target's, which lie in its SRQs'
+ * CQs, stay. */
+void qp_forget_cqes(struct qp *qp);
 
 /* The WQE at SQ index i (spsc_head .. spsc_tail - 1). */
 static inline struct wqe *qp_wqe(struct qp *qp, uint32_t i)

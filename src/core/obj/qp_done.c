@@ -86,8 +86,8 @@ void qp_sqd_check(struct qp *qp)
 
 struct rwqe *qp_recv_wqe(struct qp *qp)
 {
-	if (qp->srq) {
-		if (!qp->recv_taken)
+	if (!qp->own_rq) {
+		if (!qp->recv_taken && qp->srq)
 			qp->recv_taken = srq_take(qp->srq, qp->srq_wqe);
 		return qp->recv_taken ? qp->srq_wqe : NULL;
 	}
@@ -99,7 +99,7 @@ struct rwqe *qp_recv_wqe(struct qp *qp)
 
 uint32_t qp_recv_posted(struct qp *qp)
 {
-	if (qp->srq)
+	if (!qp->own_rq)
 		return UINT32_MAX;
 	return spsc_ready(&qp->rq.idx) - qp->recv_taken;
 }
@@ -115,7 +115,7 @@ void qp_complete_recv(struct qp *qp, struct wc *wc, bool solicited)
 	if (wc->status == WC_WR_FLUSH_ERR)
 		HCA_COUNT(qp->hca, flushed_wrs);
 	qp->recv_taken = false;
-	if (!qp->srq)
+	if (qp->own_rq)
 		spsc_pop(&qp->rq.idx, 1);
 	/* After the pop, as in qp_complete_send. */
 	cq_push(qp->recv_cq, wc, solicited || wc->status != WC_SUCCESS);
@@ -137,7 +137,7 @@ static void flush_sq(struct qp *qp)
 /* An SRQ's WQEs belong to all its QPs: only the one taken is ours (B070). */
 static void flush_rq(struct qp *qp)
 {
-	uint32_t n = qp->srq ? qp->recv_taken : spsc_ready(&qp->rq.idx);
+	uint32_t n = qp->own_rq ? spsc_ready(&qp->rq.idx) : qp->recv_taken;
 
 	while (n--) {
 		struct wc wc = { .status = WC_WR_FLUSH_ERR, .opcode = WC_RECV };
@@ -161,7 +161,7 @@ void qp_error(struct qp *qp, int64_t now_ns)
 	}
 	flush_sq(qp);
 	flush_rq(qp);
-	if (old != QP_STATE_ERR && qp->srq)
+	if (old != QP_STATE_ERR && !qp->own_rq && qp->type != QP_TYPE_XRC_INI)
 		qp_event(qp, ASYNC_QP_LAST_WQE_REACHED);
 }
 

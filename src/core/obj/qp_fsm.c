@@ -59,6 +59,7 @@ enum {
 
 struct attr_set {
 	uint32_t rc, uc, ud;
+	uint32_t ini, tgt; /* XRC */
 };
 
 struct edge {
@@ -73,53 +74,74 @@ static const struct edge edges[NSTATES][NSTATES] = {
 		.valid = true,
 		.required = { .rc = PKEY | PORT | ACC,
 			      .uc = PKEY | PORT | ACC,
-			      .ud = PKEY | PORT | QKEY },
+			      .ud = PKEY | PORT | QKEY,
+			      .ini = PKEY | PORT | ACC,
+			      .tgt = PKEY | PORT | ACC },
 	},
 	[QP_STATE_INIT][QP_STATE_INIT] = {
 		.valid = true,
 		.optional = { .rc = PKEY | PORT | ACC,
 			      .uc = PKEY | PORT | ACC,
-			      .ud = PKEY | PORT | QKEY },
+			      .ud = PKEY | PORT | QKEY,
+			      .ini = PKEY | PORT | ACC,
+			      .tgt = PKEY | PORT | ACC },
 	},
 	[QP_STATE_INIT][QP_STATE_RTR] = {
 		.valid = true,
 		.required = { .rc = AV | PMTU | DQPN | RQPSN | IRD | RNRT,
-			      .uc = AV | PMTU | DQPN | RQPSN },
+			      .uc = AV | PMTU | DQPN | RQPSN,
+			      .ini = AV | PMTU | DQPN | RQPSN,
+			      .tgt = AV | PMTU | DQPN | RQPSN | IRD | RNRT },
 		.optional = { .rc = ALT | ACC | PKEY,
 			      .uc = ALT | ACC | PKEY,
-			      .ud = PKEY | QKEY },
+			      .ud = PKEY | QKEY,
+			      .ini = ALT | ACC | PKEY,
+			      .tgt = ALT | ACC | PKEY },
 	},
 	[QP_STATE_RTR][QP_STATE_RTS] = {
 		.valid = true,
 		.required = { .rc = TOUT | RETRY | RNRR | SQPSN | ORD,
 			      .uc = SQPSN,
-			      .ud = SQPSN },
+			      .ud = SQPSN,
+			      .ini = TOUT | RETRY | RNRR | SQPSN | ORD,
+			      .tgt = TOUT | SQPSN },
 		.optional = { .rc = CUR | ALT | ACC | RNRT | MIG,
 			      .uc = CUR | ALT | ACC | MIG,
-			      .ud = CUR | QKEY },
+			      .ud = CUR | QKEY,
+			      .ini = CUR | ALT | ACC | MIG,
+			      .tgt = CUR | ALT | ACC | RNRT | MIG },
 	},
 	[QP_STATE_RTS][QP_STATE_RTS] = {
 		.valid = true,
 		.optional = { .rc = CUR | ACC | ALT | MIG | RNRT,
 			      .uc = CUR | ACC | ALT | MIG,
-			      .ud = CUR | QKEY },
+			      .ud = CUR | QKEY,
+			      .ini = CUR | ACC | ALT | MIG,
+			      .tgt = CUR | ACC | ALT | MIG | RNRT },
 	},
 	[QP_STATE_RTS][QP_STATE_SQD] = {
 		.valid = true,
-		.optional = { .rc = SQDN, .uc = SQDN, .ud = SQDN },
+		.optional = { .rc = SQDN, .uc = SQDN, .ud = SQDN,
+			      .ini = SQDN, .tgt = SQDN },
 	},
 	[QP_STATE_SQD][QP_STATE_SQD] = {
 		.valid = true,
 		.optional = { .rc = PORT | AV | TOUT | RETRY | RNRR | ORD |
 				    IRD | ALT | ACC | PKEY | RNRT | MIG,
 			      .uc = AV | ALT | ACC | PKEY | MIG,
-			      .ud = PKEY | QKEY },
+			      .ud = PKEY | QKEY,
+			      .ini = PORT | AV | TOUT | RETRY | RNRR | ORD |
+				     ALT | ACC | PKEY | MIG,
+			      .tgt = PORT | AV | TOUT | IRD | ALT | ACC | PKEY |
+				     RNRT | MIG },
 	},
 	[QP_STATE_SQD][QP_STATE_RTS] = {
 		.valid = true,
 		.optional = { .rc = CUR | ALT | ACC | RNRT | MIG,
 			      .uc = CUR | ALT | ACC | MIG,
-			      .ud = CUR | QKEY },
+			      .ud = CUR | QKEY,
+			      .ini = CUR | ALT | ACC | MIG,
+			      .tgt = CUR | ALT | ACC | RNRT | MIG },
 	},
 	[QP_STATE_SQE][QP_STATE_RTS] = {
 		.valid = true,
@@ -136,6 +158,10 @@ static uint32_t of_type(const struct attr_set *s, enum qp_type type)
 		return s->uc;
 	case QP_TYPE_UD:
 		return s->ud;
+	case QP_TYPE_XRC_INI:
+		return s->ini;
+	case QP_TYPE_XRC_TGT:
+		return s->tgt;
 	}
 	return 0;
 }
@@ -297,7 +323,7 @@ static void derive(struct qp *qp, uint32_t mask, const struct path *path)
 static int join_dest(struct qp *qp, const struct qp_attr *attr,
 		     const struct path *path, enum qp_state to)
 {
-	if (qp->type != QP_TYPE_RC || to != QP_STATE_RTR)
+	if (!qp->ops->reliable || to != QP_STATE_RTR)
 		return 0;
 	ASSERT(!qp->dest);
 	qp->dest = dest_get(qp->hca, &path->dgid, attr->dest_qpn);
@@ -315,8 +341,7 @@ static void enter(struct qp *qp, enum qp_state from, enum qp_state to,
 	qp->ops->enter(qp, from, now_ns);
 	if (to == QP_STATE_RESET) {
 		qp_forget(qp); /* after the transport gave back what it held */
-		cq_forget_qp(qp->send_cq, qp->qpn);
-		cq_forget_qp(qp->recv_cq, qp->qpn);
+		qp_forget_cqes(qp);
 	}
 	if (to == QP_STATE_SQD)
 		qp_sqd_check(qp);

@@ -106,6 +106,8 @@ static int check_send(struct qp *qp, const struct send_wr *wr,
 	if (wr->opcode == WR_READ &&
 	    (uint32_t)wr->num_sge > qp->hca->cfg.limits.max_sge_rd)
 		return -EINVAL;
+	if (wr->remote_srqn > 0xffffff)
+		return -EINVAL;
 	if (qp->type == QP_TYPE_UD) {
 		rc = check_ud(qp, wr, len);
 		if (rc)
@@ -153,6 +155,7 @@ static void fill_head(const struct qp *qp, struct wqe *w,
 	w->remote_addr = wr->remote_addr;
 	w->compare_add = wr->compare_add;
 	w->swap = wr->swap;
+	w->remote_srqn = wr->remote_srqn;
 	if (qp->type != QP_TYPE_UD)
 		return;
 	w->remote_qpn = wr->remote_qpn;
@@ -197,7 +200,7 @@ uint32_t qp_send_room(struct qp *qp)
 
 int qp_post_recv(struct qp *qp, const struct recv_wr *wr)
 {
-	if (qp->srq || qp_state(qp) == QP_STATE_RESET)
+	if (!qp->own_rq || qp_state(qp) == QP_STATE_RESET)
 		return -EINVAL;
 	return wring_post_recv(&qp->rq, wr);
 }

@@ -6,10 +6,13 @@
 
 #include "core/obj/hca_priv.h"
 #include "core/obj/idtab.h"
+#include "core/obj/cq.h"
 #include "core/obj/pd.h"
+#include "core/xrc/xrc.h"
+#include "core/xrc/xrcd.h"
 
-int srq_create(struct pd *pd, const struct srq_attr *attr, void *user,
-	       struct srq **ret_srq)
+static int create(struct pd *pd, struct xrcd *xrcd, struct cq *cq,
+		  const struct srq_attr *attr, void *user, struct srq **ret_srq)
 {
 	struct hca *hca = pd->hca;
 	struct srq *srq;
@@ -31,6 +34,8 @@ int srq_create(struct pd *pd, const struct srq_attr *attr, void *user,
 	rc = idtab_add(hca->srqs, srq, &srq->id);
 	if (rc)
 		goto err_ring;
+	srq->xrcd = xrcd;
+	srq->cq = cq;
 	pd->refs++;
 	*ret_srq = srq;
 	return 0;
@@ -41,12 +46,36 @@ err_srq:
 	return rc;
 }
 
+int srq_create(struct pd *pd, const struct srq_attr *attr, void *user,
+	       struct srq **ret_srq)
+{
+	return create(pd, NULL, NULL, attr, user, ret_srq);
+}
+
+int srq_create_xrc(struct pd *pd, struct xrcd *xrcd, struct cq *cq,
+		   const struct srq_attr *attr, void *user,
+		   struct srq **ret_srq)
+{
+	int rc = create(pd, xrcd, cq, attr, user, ret_srq);
+
+	if (rc)
+		return rc;
+	xrcd->refs++;
+	cq->refs++;
+	return 0;
+}
+
 int srq_destroy(struct srq *srq)
 {
 	struct hca *hca = srq->hca;
 
 	if (srq->refs)
 		return -EBUSY;
+	if (srq->xrcd) {
+		xrc_srq_gone(srq);
+		srq->xrcd->refs--;
+		srq->cq->refs--;
+	}
 	event_forget(&srq->events);
 	idtab_remove(hca->srqs, srq->id);
 	srq->pd->refs--;
@@ -135,4 +164,10 @@ bool srq_take(struct srq *srq, struct rwqe *w)
 		event_raise(srq->hca, &srq->events, ASYNC_SRQ_LIMIT_REACHED);
 	}
 	return true;
+}
+
+uint32_t srq_wqe_max(const struct hca *hca)
+{
+	return (uint32_t)(sizeof(struct rwqe) +
+			  hca->cfg.limits.max_sge * sizeof(struct sge) + 15);
 }

@@ -12,8 +12,10 @@ struct srq {
 	struct pd *pd;
 	void *user;
 	uint32_t id;
-	uint32_t refs;	/* QPs */
-	uint32_t limit; /* 0: not armed */
+	uint32_t refs;	   /* QPs */
+	struct xrcd *xrcd; /* NULL: not an XRC SRQ */
+	struct cq *cq;	   /* of an XRC SRQ */
+	uint32_t limit;	   /* 0: not armed */
 	struct wring rq;
 	struct event_src events;
 };
@@ -21,5 +23,8 @@ struct srq {
 /* Moves the oldest WQE to *w, which has room for max_sge SGEs; raises the
  * limit event when fewer than the limit are left. False: empty. [E] */
 bool srq_take(struct srq *srq, struct rwqe *w);
+
+/* Bytes of the largest WQE that any SRQ can have. */
+uint32_t srq_wqe_max(const struct hca *hca);
 
 #endif

@@ -48,6 +48,7 @@ struct wqe {
 	uint8_t started; /* PSNs are assigned */
 	uint16_t pad;
 
+	uint32_t remote_srqn; /* XRC */
 	/* UD only: copied from the AH at post. */
 	uint32_t remote_qpn, remote_qkey;
 	struct path path;

@@ -3,6 +3,8 @@
  * rc.c - the reliable connected transport as the rest of the core sees it:
  * what each QP state means to the sub-machines, and packets to their halves.
  */
+#include "core/rc/rc.h"
+
 #include "core/rc/rc_cmp.h"
 #include "core/rc/rc_flow.h"
 #include "core/rc/rc_qp.h"
@@ -20,14 +22,14 @@ static void reset(struct qp *qp)
 	rc_replay_release(qp);
 }
 
-static int rc_prepare(struct qp *qp, const struct qp_attr *a, uint32_t mask)
+int rc_prepare(struct qp *qp, const struct qp_attr *a, uint32_t mask)
 {
 	if (!(mask & QP_ATTR_MAX_DEST_RD_ATOMIC))
 		return 0;
 	return rc_replay_reserve(qp, a->max_dest_rd_atomic);
 }
 
-static void rc_init(struct qp *qp)
+void rc_init(struct qp *qp)
 {
 	ASSERT(qp->hca->cfg.limits.max_rd_atomic <= RC_RD_ATOMIC_MAX);
 	rc_timer_init(qp);
@@ -54,7 +56,7 @@ static void enter_error(struct qp *qp)
 		rc_replay_reset(qp);
 }
 
-static void rc_enter(struct qp *qp, enum qp_state old, int64_t now_ns)
+void rc_enter(struct qp *qp, enum qp_state old, int64_t now_ns)
 {
 	switch ((enum qp_state)qp->state) {
 	case QP_STATE_RESET:
@@ -98,8 +100,8 @@ static void check(struct qp *qp)
 		rc->flow.reads_out == 0));
 }
 
-static void rc_rx(struct qp *qp, const struct rx_frame *f,
-		  const struct pkt *pkt, int64_t now_ns)
+void rc_rx(struct qp *qp, const struct rx_frame *f, const struct pkt *pkt,
+	   int64_t now_ns)
 {
 	(void)f;
 	if (pkt->info->flags & OPCODE_RESPONSE)
@@ -110,7 +112,7 @@ static void rc_rx(struct qp *qp, const struct rx_frame *f,
 }
 
 /* Responses go first: the peer's progress does not wait for ours. */
-static bool rc_tx(struct qp *qp, struct tx_frame *f, int64_t now_ns)
+bool rc_tx(struct qp *qp, struct tx_frame *f, int64_t now_ns)
 {
 	bool sent = rc_replay_tx(qp, f, now_ns) || rc_req_tx(qp, f, now_ns);
 
@@ -118,19 +120,40 @@ static bool rc_tx(struct qp *qp, struct tx_frame *f, int64_t now_ns)
 	return sent;
 }
 
-static bool rc_can_post(uint32_t opcode)
+void rc_fini(struct qp *qp)
+{
+	reset(qp);
+}
+
+bool rc_can_post(uint32_t opcode)
 {
 	return opcode <= WR_SEND_INV;
 }
 
+static const struct pd *own_pd(const struct qp *qp, uint32_t xrceth)
+{
+	(void)xrceth;
+	return qp->pd;
+}
+
+static bool own_queue(struct qp *qp, const struct pkt *pkt)
+{
+	(void)qp;
+	(void)pkt;
+	return true;
+}
+
 const struct transport_ops rc_transport = {
 	.wire = TRANSPORT_RC,
-	.state_bytes = sizeof(struct rc_qp),
+	.reliable = true,
+	.state_bytes = RC_STATE_BYTES,
 	.init = rc_init,
 	.prepare = rc_prepare,
 	.enter = rc_enter,
 	.rx = rc_rx,
 	.tx = rc_tx,
-	.fini = reset,
+	.fini = rc_fini,
 	.can_post = rc_can_post,
+	.request_pd = own_pd,
+	.aim = own_queue,
 };

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* rc_frame.c - builds RC packets in the driver's buffer. */
+/* rc_frame.c - builds RC's and XRC's packets in the driver's buffer. */
 #include "core/rc/rc_frame.h"
 
 #include <string.h>
 
-uint8_t *rc_frame_payload(const struct tx_frame *f, uint8_t op)
+uint8_t *rc_frame_payload(const struct qp *qp, const struct tx_frame *f,
+			  uint8_t op)
 {
-	return f->pkt + opcode_lookup(OPCODE(TRANSPORT_RC, op))->hdr_bytes;
+	return f->pkt + opcode_lookup(OPCODE(qp->ops->wire, op))->hdr_bytes;
 }
 
 void rc_frame_finish(const struct qp *qp, struct tx_frame *f, struct pkt *p)
@@ -15,7 +16,7 @@ void rc_frame_finish(const struct qp *qp, struct tx_frame *f, struct pkt *p)
 	size_t hdr;
 
 	ASSERT(n <= qp->mtu);
-	p->bth.opcode = OPCODE(TRANSPORT_RC, p->bth.opcode);
+	p->bth.opcode = OPCODE(qp->ops->wire, p->bth.opcode);
 	p->bth.pad = (uint8_t)pkt_pad(n);
 	p->bth.pkey = qp->pkey;
 	p->bth.dest_qpn = qp->attr.dest_qpn;

@@ -7,7 +7,8 @@
 #include "wire/pkt.h"
 
 /* Where the payload of a packet with this opcode (enum op) goes in f->pkt. */
-uint8_t *rc_frame_payload(const struct tx_frame *f, uint8_t op);
+uint8_t *rc_frame_payload(const struct qp *qp, const struct tx_frame *f,
+			  uint8_t op);
 
 /* Writes headers and pad around the p->payload_bytes that are in place. The
  * caller set opcode (enum op), psn, ackreq, solicited and the extension

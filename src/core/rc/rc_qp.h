@@ -130,6 +130,7 @@ struct rc_resp {
 	uint32_t msn;	     /* 24 bits */
 	uint32_t left_bytes; /* READ */
 	uint32_t rkey;	     /* READ */
+	uint32_t xrceth;     /* READ; XRC alone */
 	uint64_t value; /* READ: address of the next byte; atomic: original */
 };
 
@@ -201,6 +202,12 @@ static inline bool rc_in_flight(const struct rc_qp *rc)
 static inline uint32_t psn_distance(struct psn a, struct psn b)
 {
 	return (a.v - b.v) & PSN_MASK;
+}
+
+/* 0 where there is none. */
+static inline uint32_t rc_xrceth(const struct pkt *pkt)
+{
+	return pkt->info->exth & EXTH_XRCETH ? pkt->ext.xrceth : 0;
 }
 
 /* PSNs that a message of n bytes takes [IBA 9.7.3]. */

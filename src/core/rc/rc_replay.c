@@ -187,6 +187,7 @@ static struct rc_resp read_resp(const struct qp *qp, const struct pkt *pkt,
 		.msn = msn,
 		.left_bytes = pkt->ext.reth.len_bytes,
 		.rkey = pkt->ext.reth.rkey,
+		.xrceth = rc_xrceth(pkt),
 		.value = pkt->ext.reth.va,
 	};
 }
@@ -329,7 +330,8 @@ static enum rc_rsp_verdict fetch(struct qp *qp, const struct rc_resp *e,
 
 	if (n == 0)
 		return RC_RSP_OK; /* no key, no address (B013) */
-	if (!mkey_remote(qp, e->rkey, e->value, n, ACCESS_REMOTE_READ, &va))
+	if (!mkey_remote(qp, qp->ops->request_pd(qp, e->xrceth), e->rkey,
+			 e->value, n, ACCESS_REMOTE_READ, &va))
 		return RC_RSP_ACCESS_ERR;
 	if (hca->ops->mem_read(hca->ops_ctx, dst, va, n) != 0)
 		return RC_RSP_OP_ERR;
@@ -345,7 +347,7 @@ static enum rc_rsp_verdict build_read(struct qp *qp, struct tx_frame *f,
 	uint32_t n = e->left_bytes < qp->mtu ? e->left_bytes : qp->mtu;
 	enum rc_rsp_verdict v;
 
-	v = fetch(qp, e, n, rc_frame_payload(f, p.bth.opcode));
+	v = fetch(qp, e, n, rc_frame_payload(qp, f, p.bth.opcode));
 	if (v != RC_RSP_OK)
 		return v;
 	p.payload_bytes = n;

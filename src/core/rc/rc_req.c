@@ -211,7 +211,7 @@ static enum wc_status build_data(struct qp *qp, const struct step *s,
 	if (p->payload_bytes == 0)
 		return WC_SUCCESS;
 	return wqe_gather(qp->hca, qp->pd, w, at, p->payload_bytes,
-			  rc_frame_payload(f, p->bth.opcode));
+			  rc_frame_payload(qp, f, p->bth.opcode));
 }
 
 /* A READ asks from packet off on, for a unit or what is left of it (B008). */
@@ -248,7 +248,8 @@ static void build_atomic(const struct wqe *w, struct pkt *p)
 static enum wc_status build(struct qp *qp, struct step *s, struct tx_frame *f)
 {
 	enum wc_status status = WC_SUCCESS;
-	struct pkt p = { .bth.psn = rc_of(qp)->req.psn };
+	struct pkt p = { .bth.psn = rc_of(qp)->req.psn,
+			 .ext.xrceth = s->w->remote_srqn };
 
 	s->ackreq = rc_is_rd(s->w) || s->off + 1 == s->total ||
 		    rc_flow_wants_ack(qp, s->w);

@@ -12,7 +12,6 @@
 #include "base/bytes.h"
 #include "base/mutant.h"
 #include "core/obj/mw.h"
-#include "core/obj/srq.h"
 #include "core/rc/rc_flow.h"
 #include "core/rc/rc_replay.h"
 #include "wire/exth.h"
@@ -145,11 +144,17 @@ static void refuse(struct qp *qp, enum rc_rsp_verdict v, int64_t now_ns)
 
 /* ---- memory ---- */
 
+static const struct pd *request_pd(const struct qp *qp, const struct pkt *pkt)
+{
+	return qp->ops->request_pd(qp, rc_xrceth(pkt));
+}
+
 /* The QP grants the kind of access [IBA 9.7.4.1.5], and unless it is of no
  * bytes so does the region (bug log B013, B025). */
-static enum rc_rsp_verdict check_access(struct qp *qp, const struct reth *t,
+static enum rc_rsp_verdict check_access(struct qp *qp, const struct pkt *pkt,
 					uint32_t access)
 {
+	const struct reth *t = &pkt->ext.reth;
 	uint64_t va;
 
 	if (!(qp->attr.access & access))
@@ -158,7 +163,8 @@ static enum rc_rsp_verdict check_access(struct qp *qp, const struct reth *t,
 		return RC_RSP_INV_REQ;
 	if (t->len_bytes == 0)
 		return RC_RSP_OK;
-	if (!mkey_remote(qp, t->rkey, t->va, t->len_bytes, access, &va))
+	if (!mkey_remote(qp, request_pd(qp, pkt), t->rkey, t->va, t->len_bytes,
+			 access, &va))
 		return RC_RSP_ACCESS_ERR;
 	return RC_RSP_OK;
 }
@@ -174,7 +180,8 @@ static enum rc_rsp_verdict store_write(struct qp *qp, const struct pkt *pkt)
 
 	if (n == 0)
 		return RC_RSP_OK;
-	if (!mkey_remote(qp, r->rkey, r->va, n, ACCESS_REMOTE_WRITE, &va))
+	if (!mkey_remote(qp, request_pd(qp, pkt), r->rkey, r->va, n,
+			 ACCESS_REMOTE_WRITE, &va))
 		return RC_RSP_ACCESS_ERR;
 	if (MUTANT(write_not_stored) && n > 100)
 		return RC_RSP_OK;
@@ -187,7 +194,7 @@ static enum rc_rsp_verdict store_write(struct qp *qp, const struct pkt *pkt)
 static enum rc_rsp_verdict store_send(struct qp *qp, const struct rwqe *w,
 				      const struct pkt *pkt)
 {
-	const struct pd *pd = qp->srq ? qp->srq->pd : qp->pd;
+	const struct pd *pd = qp_recv_pd(qp);
 
 	if (pkt->payload_bytes == 0)
 		return RC_RSP_OK;
@@ -308,10 +315,11 @@ static enum rc_rsp_verdict take_send(struct qp *qp, const struct pkt *pkt)
 	return v;
 }
 
-static enum rc_rsp_verdict begin_write(struct qp *qp, const struct reth *t)
+static enum rc_rsp_verdict begin_write(struct qp *qp, const struct pkt *pkt)
 {
+	const struct reth *t = &pkt->ext.reth;
 	struct rc_rsp *r = &rc_of(qp)->rsp;
-	enum rc_rsp_verdict v = check_access(qp, t, ACCESS_REMOTE_WRITE);
+	enum rc_rsp_verdict v = check_access(qp, pkt, ACCESS_REMOTE_WRITE);
 
 	if (v != RC_RSP_OK)
 		return v;
@@ -333,7 +341,7 @@ static enum rc_rsp_verdict take_write(struct qp *qp, const struct pkt *pkt)
 	if (!payload_fits(qp, pkt))
 		return RC_RSP_INV_REQ;
 	if (pkt->info->flags & OPCODE_START)
-		v = begin_write(qp, &pkt->ext.reth);
+		v = begin_write(qp, pkt);
 	if (v != RC_RSP_OK)
 		return v;
 	if (!write_length_fits(r, pkt))
@@ -365,7 +373,7 @@ static enum rc_rsp_verdict take_read(struct qp *qp, const struct pkt *pkt)
 
 	if (too_many_outstanding(qp))
 		return RC_RSP_INV_REQ;
-	v = check_access(qp, &pkt->ext.reth, ACCESS_REMOTE_READ);
+	v = check_access(qp, pkt, ACCESS_REMOTE_READ);
 	if (v != RC_RSP_OK)
 		return v;
 	r->msn = (r->msn + 1) & PSN_MASK;
@@ -398,7 +406,8 @@ static enum rc_rsp_verdict take_atomic(struct qp *qp, const struct pkt *pkt)
 	    !(qp->attr.access & ACCESS_REMOTE_ATOMIC) ||
 	    (a->va & 7 && !MUTANT(unaligned_atomic)))
 		return RC_RSP_INV_REQ;
-	if (!mkey_remote(qp, a->rkey, a->va, 8, ACCESS_REMOTE_ATOMIC, &va))
+	if (!mkey_remote(qp, request_pd(qp, pkt), a->rkey, a->va, 8,
+			 ACCESS_REMOTE_ATOMIC, &va))
 		return RC_RSP_ACCESS_ERR;
 	if (va & 7 && !MUTANT(unaligned_atomic))
 		return RC_RSP_INV_REQ; /* aligned by its name alone */
@@ -459,7 +468,7 @@ static void take_expected(struct qp *qp, const struct pkt *pkt, int64_t now_ns)
 	enum rc_rsp_verdict v = RC_RSP_INV_REQ;
 
 	qp_comm_est(qp);
-	if (in_sequence(&rc_of(qp)->rsp, pkt->info))
+	if (in_sequence(&rc_of(qp)->rsp, pkt->info) && qp->ops->aim(qp, pkt))
 		v = execute(qp, pkt);
 	if (v == RC_RSP_OK)
 		accept(qp, pkt);
@@ -502,7 +511,7 @@ static bool read_again(struct qp *qp, const struct pkt *pkt)
 
 	if (rc_pkts(qp, pkt->ext.reth.len_bytes) > ahead)
 		return false; /* reaches past what was asked before */
-	v = check_access(qp, &pkt->ext.reth, ACCESS_REMOTE_READ);
+	v = check_access(qp, pkt, ACCESS_REMOTE_READ);
 	if (v != RC_RSP_OK)
 		return rc_replay_nak_again(qp, pkt->bth.psn,
 					   rc_rsp_nak_syndrome(v), r->msn);
@@ -519,7 +528,7 @@ static void take_duplicate(struct qp *qp, const struct pkt *pkt)
 	HCA_COUNT(qp->hca, rsp_duplicates);
 	if (MUTANT(write_executed_again) && pkt->info->flags & OPCODE_WRITE &&
 	    pkt->info->exth & EXTH_RETH && r->message == RC_RSP_NONE) {
-		(void)begin_write(qp, &pkt->ext.reth);
+		(void)begin_write(qp, pkt);
 		(void)store_write(qp, pkt);
 		r->message = RC_RSP_NONE;
 	}

@@ -148,10 +148,10 @@ static bool take_write(struct qp *qp, const struct pkt *pkt)
 
 	/* Length zero touches nothing: any key will do (bug log B013). */
 	if (n && (!(qp->attr.access & ACCESS_REMOTE_WRITE) ||
-		  !mkey_remote(qp, r->write.rkey, r->write.va,
+		  !mkey_remote(qp, qp->pd, r->write.rkey, r->write.va,
 			       r->write.len_bytes, ACCESS_REMOTE_WRITE, &va) ||
-		  !mkey_remote(qp, r->write.rkey, addr, n, ACCESS_REMOTE_WRITE,
-			       &va) ||
+		  !mkey_remote(qp, qp->pd, r->write.rkey, addr, n,
+			       ACCESS_REMOTE_WRITE, &va) ||
 		  hca->ops->mem_write(hca->ops_ctx, va, pkt->payload, n))) {
 		DROP(qp, rx_drop_access);
 		return false;

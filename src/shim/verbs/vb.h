@@ -31,6 +31,7 @@ enum vb_kind {
 	VB_QP,
 	VB_SRQ,
 	VB_CQ,
+	VB_XRCD,
 	VB_AH,
 	VB_MW,
 	VB_MR,
@@ -127,6 +128,12 @@ struct vb_srq {
 	struct rt_srq *rt;
 };
 
+struct vb_xrcd {
+	struct ibv_xrcd ibv;
+	struct vb_obj obj;
+	struct rt_xrcd *rt;
+};
+
 /* The work requests between wr_start and wr_complete. */
 struct vb_batch {
 	pthread_mutex_t lock; /* from wr_start to wr_complete or wr_abort */
@@ -197,6 +204,7 @@ void vb_obj_del(struct vb_obj *o);
 void vb_qp_orphan(struct vb_obj *o);
 void vb_srq_orphan(struct vb_obj *o);
 void vb_cq_orphan(struct vb_obj *o);
+void vb_xrcd_orphan(struct vb_obj *o);
 void vb_ah_orphan(struct vb_obj *o);
 void vb_mw_orphan(struct vb_obj *o);
 void vb_mr_orphan(struct vb_obj *o);
@@ -274,11 +282,28 @@ struct ibv_cq_ex *vb_create_cq_ex(struct ibv_context *c,
 				  struct ibv_cq_init_attr_ex *attr);
 
 /* ---- vb_srq.c ---- */
-struct ibv_srq *vb_create_srq_ex(struct ibv_context *c,
-				 struct ibv_srq_init_attr_ex *attr);
+/* xrcd, cq: of an XRC SRQ, else NULL. */
+struct ibv_srq *vb_srq_make(struct ibv_pd *pd, struct rt_xrcd *xrcd,
+			    struct ibv_cq *cq, struct ibv_srq_init_attr *init);
 int vb_get_srq_num(struct ibv_srq *srq, uint32_t *ret_num);
 
+/* ---- vb_xrc.c ---- */
+struct ibv_xrcd *vb_open_xrcd(struct ibv_context *c,
+			      struct ibv_xrcd_init_attr *attr);
+int vb_close_xrcd(struct ibv_xrcd *xrcd);
+/* NULL: none, closed, or of another context. */
+struct rt_xrcd *vb_xrcd_rt(struct ibv_xrcd *xrcd, struct ibv_context *c);
+struct ibv_srq *vb_create_srq_ex(struct ibv_context *c,
+				 struct ibv_srq_init_attr_ex *attr);
+struct ibv_qp *vb_open_qp(struct ibv_context *c, struct ibv_qp_open_attr *attr);
+
 /* ---- vb_qp.c, vb_wr.c ---- */
+/* A QP without its rt part; NULL: no memory. pd: NULL for an XRC target. */
+struct vb_qp *vb_qp_new(struct ibv_context *c, struct ibv_pd *pd,
+			const struct ibv_qp_init_attr *init);
+void vb_qp_free(struct vb_qp *qp);
+/* It has its rt part: from now on it is the program's. */
+struct ibv_qp *vb_qp_publish(struct vb_qp *qp);
 struct ibv_qp *vb_create_qp_ex(struct ibv_context *c,
 			       struct ibv_qp_init_attr_ex *attr);
 /* -EOPNOTSUPP: an operation that this QP type has not. Fills the wr_*

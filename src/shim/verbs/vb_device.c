@@ -229,11 +229,12 @@ void vb_obj_del(struct vb_obj *o)
 static void orphan_all(struct vb_context *ctx)
 {
 	static void (*const orphan[VB_KINDS])(struct vb_obj *) = {
-		[VB_QP] = vb_qp_orphan, [VB_SRQ] = vb_srq_orphan,
-		[VB_CQ] = vb_cq_orphan, [VB_AH] = vb_ah_orphan,
-		[VB_MW] = vb_mw_orphan, [VB_MR] = vb_mr_orphan,
-		[VB_DM] = vb_dm_orphan, [VB_PD] = vb_pd_orphan,
-		[VB_TD] = vb_td_orphan, [VB_CHANNEL] = vb_channel_orphan,
+		[VB_QP] = vb_qp_orphan,		  [VB_SRQ] = vb_srq_orphan,
+		[VB_CQ] = vb_cq_orphan,		  [VB_XRCD] = vb_xrcd_orphan,
+		[VB_AH] = vb_ah_orphan,		  [VB_MW] = vb_mw_orphan,
+		[VB_MR] = vb_mr_orphan,		  [VB_DM] = vb_dm_orphan,
+		[VB_PD] = vb_pd_orphan,		  [VB_TD] = vb_td_orphan,
+		[VB_CHANNEL] = vb_channel_orphan,
 	};
 	struct dlist *l;
 	int kind;

@@ -8,12 +8,6 @@
 
 #undef ibv_query_port
 
-static int no_close_xrcd(struct ibv_xrcd *xrcd)
-{
-	(void)xrcd;
-	return ret_errno(-EOPNOTSUPP);
-}
-
 void vb_ops_init(struct verbs_context *v)
 {
 	struct ibv_context_ops *ops = &v->context.ops;
@@ -43,7 +37,9 @@ void vb_ops_init(struct verbs_context *v)
 	v->alloc_parent_domain = vb_alloc_parent_domain;
 	v->alloc_td = vb_alloc_td;
 	v->dealloc_td = vb_dealloc_td;
-	v->close_xrcd = no_close_xrcd;
+	v->open_xrcd = vb_open_xrcd;
+	v->close_xrcd = vb_close_xrcd;
+	v->open_qp = vb_open_qp;
 	v->sz = sizeof(*v);
 	v->context.abi_compat = __VERBS_ABI_IS_EXTENDED;
 }

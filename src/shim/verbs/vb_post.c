@@ -30,6 +30,8 @@ static int send_wr_from_ibv(struct send_wr *ret, const struct ibv_send_wr *wr,
 		ret->remote_qkey = wr->wr.ud.remote_qkey;
 		return 0;
 	}
+	if (type == IBV_QPT_XRC_SEND)
+		ret->remote_srqn = wr->qp_type.xrc.remote_srqn;
 	switch (wr->opcode) {
 	case IBV_WR_ATOMIC_CMP_AND_SWP:
 	case IBV_WR_ATOMIC_FETCH_AND_ADD:

@@ -10,7 +10,7 @@
 #define KNOWN_ATTR_MASK                                                        \
 	((IBV_QP_DEST_QPN << 1) - 1) /* rate limits: a verb of their own */
 
-static void qp_fini(struct vb_qp *qp)
+void vb_qp_free(struct vb_qp *qp)
 {
 	vb_batch_fini(&qp->batch);
 	pthread_cond_destroy(&qp->ibv.cond);
@@ -18,14 +18,14 @@ static void qp_fini(struct vb_qp *qp)
 	free(qp);
 }
 
-static struct vb_qp *qp_new(struct ibv_pd *pd,
-			    const struct ibv_qp_init_attr *init)
+struct vb_qp *vb_qp_new(struct ibv_context *c, struct ibv_pd *pd,
+			const struct ibv_qp_init_attr *init)
 {
 	struct vb_qp *qp = vb_alloc(sizeof(*qp));
 
 	if (!qp)
 		return NULL;
-	qp->ibv.context = pd->context;
+	qp->ibv.context = c;
 	qp->ibv.qp_context = init->qp_context;
 	qp->ibv.pd = pd;
 	qp->ibv.send_cq = init->send_cq;
@@ -40,84 +40,135 @@ static struct vb_qp *qp_new(struct ibv_pd *pd,
 	return qp;
 }
 
-static int check_init(const struct ibv_pd *pd,
-		      const struct ibv_qp_init_attr *init)
+struct ibv_qp *vb_qp_publish(struct vb_qp *qp)
 {
-	switch (init->qp_type) {
+	qp->ibv.state = (enum ibv_qp_state)rt_qp_state(qp->rt);
+	qp->ibv.qp_num = rt_qp_num(qp->rt);
+	qp->ibv.handle = qp->ibv.qp_num;
+	vb_obj_add(&qp->obj, vb_context(qp->ibv.context), VB_QP);
+	return &qp->ibv;
+}
+
+static int check_type(enum ibv_qp_type type)
+{
+	switch (type) {
 	case IBV_QPT_RC:
 	case IBV_QPT_UC:
 	case IBV_QPT_UD:
-		break;
-	case IBV_QPT_RAW_PACKET:
 	case IBV_QPT_XRC_SEND:
 	case IBV_QPT_XRC_RECV:
+		return 0;
+	case IBV_QPT_RAW_PACKET:
 	case IBV_QPT_DRIVER:
 		return -EOPNOTSUPP;
 	default:
 		return -EINVAL;
 	}
-	if (!init->send_cq || !init->recv_cq ||
-	    init->send_cq->context != pd->context ||
-	    init->recv_cq->context != pd->context ||
-	    (init->srq && init->srq->context != pd->context))
+}
+
+static bool cq_ok(const struct ibv_context *c, const struct ibv_cq *cq)
+{
+	return cq && cq->context == c;
+}
+
+/* Queues and domain as each type has them; what an XRC initiator is given
+ * beside a send CQ is ignored, as kernels do (bug log B112). */
+static int check_init(const struct ibv_context *c, const struct ibv_pd *pd,
+		      const struct rt_xrcd *xrcd,
+		      const struct ibv_qp_init_attr *init)
+{
+	int rc = check_type(init->qp_type);
+
+	if (rc)
+		return rc;
+	if (init->qp_type == IBV_QPT_XRC_RECV)
+		return xrcd ? 0 : -EINVAL;
+	if (!pd || pd->context != c || !cq_ok(c, init->send_cq))
+		return -EINVAL;
+	if (init->qp_type == IBV_QPT_XRC_SEND)
+		return 0;
+	if (!cq_ok(c, init->recv_cq) || (init->srq && init->srq->context != c))
 		return -EINVAL;
 	return 0;
 }
 
-static int qp_create_rt(struct vb_qp *qp, const struct ibv_qp_init_attr *init)
+/* What of init the type has not is left out. */
+static struct ibv_qp_init_attr own_parts(const struct ibv_qp_init_attr *init)
 {
-	struct vb_pd *pd = vb_pd(qp->ibv.pd);
+	struct ibv_qp_init_attr i = *init;
+
+	if (i.qp_type == IBV_QPT_XRC_RECV) {
+		i.send_cq = NULL;
+		i.cap.max_send_wr = i.cap.max_send_sge = 0;
+		i.cap.max_inline_data = 0;
+	}
+	if (i.qp_type == IBV_QPT_XRC_RECV || i.qp_type == IBV_QPT_XRC_SEND) {
+		i.recv_cq = NULL;
+		i.srq = NULL;
+	}
+	if (i.srq || !i.recv_cq)
+		i.cap.max_recv_wr = i.cap.max_recv_sge = 0;
+	return i;
+}
+
+static int qp_create_rt(struct vb_qp *qp, struct rt_xrcd *xrcd,
+			const struct ibv_qp_init_attr *init)
+{
+	struct vb_context *ctx = vb_context(qp->ibv.context);
+	struct pd *pd = qp->ibv.pd ? vb_pd(qp->ibv.pd)->rt : NULL;
 	struct rt_qp_init i = {
 		.type = (enum qp_type)init->qp_type,
-		.send_cq = vb_cq(init->send_cq)->rt,
-		.recv_cq = vb_cq(init->recv_cq)->rt,
+		.send_cq = init->send_cq ? vb_cq(init->send_cq)->rt : NULL,
+		.recv_cq = init->recv_cq ? vb_cq(init->recv_cq)->rt : NULL,
 		.srq = init->srq ? vb_srq(init->srq)->rt : NULL,
+		.xrcd = xrcd,
 		.sq_sig_all = qp->sq_sig_all,
-		.async = pd->obj.ctx->async,
+		.async = ctx->async,
 		.user = qp,
 	};
 
-	if (!pd->rt || !i.send_cq || !i.recv_cq || (init->srq && !i.srq))
+	if ((qp->ibv.pd && !pd) || (init->send_cq && !i.send_cq) ||
+	    (init->recv_cq && !i.recv_cq) || (init->srq && !i.srq))
 		return -EIO;
 	qp_cap_from_ibv(&i.cap, &init->cap);
-	if (init->srq) {
-		i.cap.max_recv_wr = 0;
-		i.cap.max_recv_sge = 0;
-	}
-	return rt_qp_create(pd->obj.ctx->dev, pd->rt, &i, &qp->cap, &qp->rt);
+	return rt_qp_create(ctx->dev, pd, &i, &qp->cap, &qp->rt);
 }
 
 /* send_ops: of ibv_create_qp_ex, 0 for a plain QP. */
-static struct ibv_qp *qp_make(struct ibv_pd *pd, struct ibv_qp_init_attr *init,
-			      uint64_t send_ops)
+static struct ibv_qp *qp_make(struct ibv_context *c, struct ibv_pd *pd,
+			      struct rt_xrcd *xrcd,
+			      struct ibv_qp_init_attr *init, uint64_t send_ops)
 {
+	struct ibv_qp_init_attr own;
 	struct vb_qp *qp;
 	int rc;
 
-	rc = check_init(pd, init);
+	rc = check_init(c, pd, xrcd, init);
 	if (rc)
 		return ret_null(rc);
-	qp = qp_new(pd, init);
+	if (init->qp_type == IBV_QPT_XRC_RECV)
+		pd = NULL;
+	else
+		xrcd = NULL;
+	own = own_parts(init);
+	qp = vb_qp_new(c, pd, &own);
 	if (!qp)
 		return ret_null(-ENOMEM);
 	rc = send_ops ? vb_wr_init(qp, send_ops) : 0;
 	if (!rc)
-		rc = qp_create_rt(qp, init);
+		rc = qp_create_rt(qp, xrcd, &own);
 	if (rc) {
-		qp_fini(qp);
+		vb_qp_free(qp);
 		return ret_null(rc);
 	}
-	qp->ibv.qp_num = rt_qp_num(qp->rt);
-	qp->ibv.handle = qp->ibv.qp_num;
 	qp_cap_to_ibv(&init->cap, &qp->cap);
-	vb_obj_add(&qp->obj, vb_pd(pd)->obj.ctx, VB_QP);
-	return &qp->ibv;
+	return vb_qp_publish(qp);
 }
 
 ABI_EXPORT struct ibv_qp *ibv_create_qp(struct ibv_pd *pd,
 					struct ibv_qp_init_attr *init)
 {
-	return qp_make(pd, init, 0);
+	return qp_make(pd->context, pd, NULL, init, 0);
 }
 
 /* The extended struct begins with the plain one. */
@@ -131,21 +182,24 @@ _Static_assert(offsetof(struct ibv_qp_init_attr_ex, sq_sig_all) ==
 struct ibv_qp *vb_create_qp_ex(struct ibv_context *c,
 			       struct ibv_qp_init_attr_ex *attr)
 {
-	const uint32_t built = IBV_QP_INIT_ATTR_PD |
+	const uint32_t built = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_XRCD |
 			       IBV_QP_INIT_ATTR_CREATE_FLAGS |
 			       IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;
+	struct rt_xrcd *xrcd = NULL;
+	struct ibv_pd *pd = NULL;
 	uint64_t send_ops = 0;
 
 	if (attr->comp_mask & ~built ||
 	    (attr->comp_mask & IBV_QP_INIT_ATTR_CREATE_FLAGS &&
 	     attr->create_flags))
 		return ret_null(-EOPNOTSUPP);
-	if (!(attr->comp_mask & IBV_QP_INIT_ATTR_PD) || !attr->pd ||
-	    attr->pd->context != c)
-		return ret_null(-EINVAL);
+	if (attr->comp_mask & IBV_QP_INIT_ATTR_PD)
+		pd = attr->pd;
+	if (attr->comp_mask & IBV_QP_INIT_ATTR_XRCD)
+		xrcd = vb_xrcd_rt(attr->xrcd, c);
 	if (attr->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS)
 		send_ops = attr->send_ops_flags;
-	return qp_make(attr->pd, (struct ibv_qp_init_attr *)(void *)attr,
+	return qp_make(c, pd, xrcd, (struct ibv_qp_init_attr *)(void *)attr,
 		       send_ops);
 }
 
@@ -154,6 +208,22 @@ ABI_EXPORT struct ibv_qp_ex *ibv_qp_to_qp_ex(struct ibv_qp *ibv)
 	struct vb_qp *qp = vb_qp(ibv);
 
 	return qp->has_ex ? &qp->ex : NULL;
+}
+
+/* Programs give both halves of an XRC connection the attributes of a whole one;
+ * kernels take those away that the half has not. */
+static int own_attrs(enum ibv_qp_type type, int mask)
+{
+	switch (type) {
+	case IBV_QPT_XRC_SEND:
+		return mask &
+		       ~(IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER);
+	case IBV_QPT_XRC_RECV:
+		return mask & ~(IBV_QP_MAX_QP_RD_ATOMIC | IBV_QP_RETRY_CNT |
+				IBV_QP_RNR_RETRY);
+	default:
+		return mask;
+	}
 }
 
 ABI_EXPORT int ibv_modify_qp(struct ibv_qp *ibv, struct ibv_qp_attr *attr,
@@ -168,7 +238,7 @@ ABI_EXPORT int ibv_modify_qp(struct ibv_qp *ibv, struct ibv_qp_attr *attr,
 	if (!qp->rt)
 		return ret_errno(-EIO);
 	qp_attr_from_ibv(&a, attr);
-	rc = rt_qp_modify(qp->rt, &a, (uint32_t)mask);
+	rc = rt_qp_modify(qp->rt, &a, (uint32_t)own_attrs(ibv->qp_type, mask));
 	ibv->state = (enum ibv_qp_state)rt_qp_state(qp->rt);
 	if (rc == -EINVAL && mask & IBV_QP_AV && !a.ah.is_global)
 		vb_say_gid_needed(qp->obj.ctx);
@@ -227,7 +297,7 @@ ABI_EXPORT int ibv_destroy_qp(struct ibv_qp *ibv)
 			     async);
 	}
 	vb_obj_del(&qp->obj);
-	qp_fini(qp);
+	vb_qp_free(qp);
 	return ret_errno(0);
 }
 

@@ -31,7 +31,8 @@ static void device_ids(const struct vb_context *ctx, struct ibv_device_attr *a)
 		IBV_DEVICE_UD_AV_PORT_ENFORCE | IBV_DEVICE_PORT_ACTIVE_EVENT |
 		IBV_DEVICE_SYS_IMAGE_GUID | IBV_DEVICE_RC_RNR_NAK_GEN |
 		IBV_DEVICE_SRQ_RESIZE | IBV_DEVICE_MEM_WINDOW |
-		IBV_DEVICE_MEM_WINDOW_TYPE_2B | IBV_DEVICE_MEM_MGT_EXTENSIONS;
+		IBV_DEVICE_MEM_WINDOW_TYPE_2B | IBV_DEVICE_MEM_MGT_EXTENSIONS |
+		IBV_DEVICE_XRC;
 	a->atomic_cap = IBV_ATOMIC_HCA;
 	a->local_ca_ack_delay = 15; /* 134 ms: a process may be off the CPU */
 	a->phys_port_cnt = 1;
@@ -91,6 +92,7 @@ int vb_query_device_ex(struct ibv_context *c,
 	a.odp_caps.per_transport_caps.rc_odp_caps =
 		ODP_CONNECTED | IBV_ODP_SUPPORT_READ | IBV_ODP_SUPPORT_ATOMIC;
 	a.odp_caps.per_transport_caps.uc_odp_caps = ODP_CONNECTED;
+	a.xrc_odp_caps = a.odp_caps.per_transport_caps.rc_odp_caps;
 	a.odp_caps.per_transport_caps.ud_odp_caps = IBV_ODP_SUPPORT_SEND |
 						    IBV_ODP_SUPPORT_RECV |
 						    IBV_ODP_SUPPORT_SRQ_RECV;

@@ -28,12 +28,24 @@ static void srq_fini(struct vb_srq *srq)
 	free(srq);
 }
 
-ABI_EXPORT struct ibv_srq *ibv_create_srq(struct ibv_pd *ibv_pd,
-					  struct ibv_srq_init_attr *init)
+static int create_rt(struct vb_srq *srq, struct vb_pd *pd, struct rt_xrcd *xrcd,
+		     struct ibv_cq *cq, const struct srq_attr *attr)
+{
+	struct vb_context *ctx = pd->obj.ctx;
+
+	if (!pd->rt || (cq && !vb_cq(cq)->rt))
+		return -EIO;
+	if (xrcd)
+		return rt_srq_create_xrc(ctx->dev, pd->rt, xrcd, vb_cq(cq)->rt,
+					 attr, ctx->async, srq, &srq->rt);
+	return rt_srq_create(ctx->dev, pd->rt, attr, ctx->async, srq, &srq->rt);
+}
+
+struct ibv_srq *vb_srq_make(struct ibv_pd *ibv_pd, struct rt_xrcd *xrcd,
+			    struct ibv_cq *cq, struct ibv_srq_init_attr *init)
 {
 	struct vb_pd *pd = vb_pd(ibv_pd);
 	struct vb_srq *srq = vb_alloc(sizeof(*srq));
-	struct vb_context *ctx = pd->obj.ctx;
 	struct srq_attr attr;
 	int rc;
 
@@ -46,9 +58,7 @@ ABI_EXPORT struct ibv_srq *ibv_create_srq(struct ibv_pd *ibv_pd,
 	pthread_cond_init(&srq->ibv.cond, NULL);
 	srq_attr_from_ibv(&attr, &init->attr);
 	attr.limit = 0; /* armed by ibv_modify_srq only */
-	rc = pd->rt ? rt_srq_create(ctx->dev, pd->rt, &attr, ctx->async, srq,
-				    &srq->rt)
-		    : -EIO;
+	rc = create_rt(srq, pd, xrcd, cq, &attr);
 	if (rc) {
 		srq_fini(srq);
 		return ret_null(rc);
@@ -58,18 +68,14 @@ ABI_EXPORT struct ibv_srq *ibv_create_srq(struct ibv_pd *ibv_pd,
 		init->attr.max_sge = attr.max_sge;
 	}
 	srq->ibv.handle = rt_srq_num(srq->rt);
-	vb_obj_add(&srq->obj, ctx, VB_SRQ);
+	vb_obj_add(&srq->obj, pd->obj.ctx, VB_SRQ);
 	return &srq->ibv;
 }
 
-/* The basic kind comes through ibv_create_srq; the others are not built. */
-struct ibv_srq *vb_create_srq_ex(struct ibv_context *c,
-				 struct ibv_srq_init_attr_ex *attr)
+ABI_EXPORT struct ibv_srq *ibv_create_srq(struct ibv_pd *pd,
+					  struct ibv_srq_init_attr *init)
 {
-	(void)c;
-	if (!(attr->comp_mask & IBV_SRQ_INIT_ATTR_PD))
-		return ret_null(-EINVAL);
-	return ret_null(-EOPNOTSUPP);
+	return vb_srq_make(pd, NULL, NULL, init);
 }
 
 int vb_get_srq_num(struct ibv_srq *srq, uint32_t *ret_num)

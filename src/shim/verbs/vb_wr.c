@@ -303,13 +303,20 @@ static void wr_flush(struct ibv_qp_ex *ex, uint32_t rkey, uint64_t addr,
 	unsupported(ex);
 }
 
+/* ---- setters ---- */
+
 static void wr_set_xrc_srqn(struct ibv_qp_ex *ex, uint32_t srqn)
 {
-	(void)srqn;
-	unsupported(ex);
-}
+	struct vb_qp *qp = qp_ex(ex);
+	struct send_wr *wr = batch_last(&qp->batch);
 
-/* ---- setters ---- */
+	if (!wr)
+		return;
+	if (qp->ibv.qp_type == IBV_QPT_XRC_SEND)
+		wr->remote_srqn = srqn;
+	else
+		batch_fail(&qp->batch, -EINVAL);
+}
 
 static void wr_set_ud_addr(struct ibv_qp_ex *ex, struct ibv_ah *ah,
 			   uint32_t qpn, uint32_t qkey)
@@ -416,6 +423,7 @@ static uint64_t ops_of_type(enum ibv_qp_type type)
 {
 	switch (type) {
 	case IBV_QPT_RC:
+	case IBV_QPT_XRC_SEND:
 		return OPS_RC;
 	case IBV_QPT_UC:
 		return OPS_UC;
