@@ -145,6 +145,9 @@ const struct path *qp_path(const struct qp *qp);
 /* [E] RC and UC: the driver's direct copies reach this QP's peer, or do not any
  * more. RESET forgets it. */
 void qp_set_direct(struct qp *qp, bool on);
+/* [E] What congestion control allows its data now, bits per second; 0: not
+ * limited. */
+uint64_t qp_rate_bps(const struct qp *qp);
 /* What the peer may do to memory of this QP's domain. */
 struct qp_grant {
 	uint32_t access; /* ACCESS_REMOTE_WRITE, _READ; 0: nothing now */

@@ -88,6 +88,11 @@ static void pace_due(struct timer *t, int64_t now_ns)
 	qp_sched(CONTAINER_OF(t, struct qp, cc.pace));
 }
 
+uint64_t qp_rate_bps(const struct qp *qp)
+{
+	return ops_of(qp) ? ops_of(qp)->rate_bps(&qp->cc) : 0;
+}
+
 void cc_init(struct qp *qp)
 {
 	struct cc_flow *f = &qp->cc;
