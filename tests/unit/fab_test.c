@@ -92,7 +92,7 @@ static void star_init(struct star *s, uint32_t hosts,
 		      const struct netswitch_config *sc, bool zero_headers,
 		      const struct dcqcn_params *cc)
 {
-	struct fab_config fc = { .frames = 60000,
+	struct fab_config fc = { .frames = 6000,
 				 .zero_headers = zero_headers };
 
 	memset(s, 0, sizeof(*s));
@@ -236,7 +236,7 @@ static void test_bottleneck_headers(void **state)
 			in - out + 1106);
 	frames_in = (int64_t)netswitch_counters(s->sw.sw)->rx_frames;
 	/* ACKs come in by the other port: fewer than one in 16 frames. */
-	(void)frames_in; if(0) assert_in_range(frames_in, in * 64 / message - 1,
+	assert_in_range(frames_in, in * 64 / message - 1,
 			in * 64 / message * 17 / 16 + 1);
 	star_fini(s);
 }

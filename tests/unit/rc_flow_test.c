@@ -550,6 +550,29 @@ static void credits_save_the_rest(void **state)
 	rig_free(r);
 }
 
+/* A WRITE takes no receive WQE: a peer that states none asks for no ACK of each
+ * packet. */
+static void test_write_needs_no_credit(void **state)
+{
+	struct rig_conf conf = { 0 };
+	struct rig *r = rig_new(&conf);
+	uint32_t asked = 0;
+
+	(void)state;
+	for (uint64_t i = 0; i < 2; i++) { /* the first ACK states 0 credits */
+		rig_forget(r);
+		assert_int_equal(
+			rig_post(r, 0, WR_WRITE, 0, 0, 65536, WR_SIGNALED, i),
+			0);
+		rig_settle(r);
+		rig_expect(r, 0, true, i, WC_SUCCESS);
+	}
+	for (uint32_t i = 0; i < r->logged; i++)
+		asked += r->log[i].from == 0 && r->log[i].pkt.bth.ackreq;
+	assert_int_equal(asked, 64 / 16);
+	rig_free(r);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -566,6 +589,7 @@ int main(void)
 		cmocka_unit_test(the_dead_hold_nothing),
 		cmocka_unit_test(credits),
 		cmocka_unit_test(credits_save_the_rest),
+		cmocka_unit_test(test_write_needs_no_credit),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

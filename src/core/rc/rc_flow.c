@@ -75,15 +75,18 @@ uint32_t rc_flow_read_unit(const struct qp *qp)
 	return pkts < READ_UNIT_MAX_PKTS ? pkts : READ_UNIT_MAX_PKTS;
 }
 
-/* SEND and WRITE with immediate take a receive WQE and so a credit; beyond the
- * limit one packet at a time may probe [IBA 9.7.7.2.5]. */
-static bool credit_lacks(const struct rc_qp *rc, const struct wqe *w)
+/* SEND and WRITE with immediate take a receive WQE and so a credit. */
+static bool beyond_credit(const struct rc_qp *rc, const struct wqe *w)
 {
 	if (!rc->flow.limited || rc_is_rd(w) || w->opcode == WR_WRITE)
 		return false;
-	if (!rc_in_flight(rc))
-		return false;
 	return psn_before(psn_of(rc->flow.limit_ssn), psn_of(w->ssn));
+}
+
+/* Beyond the limit one packet at a time may probe [IBA 9.7.7.2.5]. */
+static bool credit_lacks(const struct rc_qp *rc, const struct wqe *w)
+{
+	return beyond_credit(rc, w) && rc_in_flight(rc);
 }
 
 static bool take_dest(struct qp *qp, uint32_t charge)
@@ -194,8 +197,7 @@ bool rc_flow_wants_ack(struct qp *qp, const struct wqe *w)
 		    !dlist_empty(&b->waiters))
 			return true;
 	}
-	if (rc->flow.limited &&
-	    psn_before(psn_of(rc->flow.limit_ssn), psn_of(w->ssn)))
+	if (beyond_credit(rc, w))
 		return true;
 	return rc->req.since_ackreq + 1 >= every;
 }
