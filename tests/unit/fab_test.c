@@ -92,8 +92,7 @@ static void star_init(struct star *s, uint32_t hosts,
 		      const struct netswitch_config *sc, bool zero_headers,
 		      const struct dcqcn_params *cc)
 {
-	struct fab_config fc = { .frames = 6000,
-				 .zero_headers = zero_headers };
+	struct fab_config fc = { .frames = 6000, .zero_headers = zero_headers };
 
 	memset(s, 0, sizeof(*s));
 	s->hosts = hosts;
