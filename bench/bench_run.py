@@ -38,9 +38,13 @@ class Proc:
         self.usage = None
         self.rc = None
 
+        parent = os.getpid()
+
         def prepare():
             os.sched_setaffinity(0, cpus)
             _libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+            if os.getppid() != parent:  # it ended before it was set
+                os._exit(1)
         with open(self.out_path, "wb") as out:
             self.popen = subprocess.Popen(
                 self.cmd, stdin=subprocess.DEVNULL, stdout=out,

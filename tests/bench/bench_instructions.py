@@ -82,10 +82,11 @@ def judge(name, n, budget):
     if budget is None:
         return "%.1f instructions, and no budget" % n
     if n > budget * (1 + SLACK):
-        return "%.1f instructions, the budget is %.1f" % (n, budget)
+        return ("%.1f instructions, the budget is %.1f; worth it? ninja -C "
+                "BUILD instruction-budgets" % (n, budget))
     if n < budget * (1 - FAR_BELOW):
         return ("%.1f instructions, far below the budget of %.1f: lower it "
-                "(bench_instructions.py --update)" % (n, budget))
+                "(ninja -C BUILD instruction-budgets)" % (n, budget))
     return None
 
 
