@@ -20,7 +20,6 @@
 #include "link/fd_hide.h"
 #include "link/group_priv.h"
 
-#define OVERFLOW_UID 65534 /* /proc/sys/kernel/overflowuid; nobody sets it */
 #define SETTLE_NS                                                              \
 	100000000 /* a process that dies has closed its fds by then            \
 		   */
@@ -157,44 +156,6 @@ void group_insert(struct udp_group *g, const struct gid *gid, uint32_t ifindex,
 
 /* ---- join and leave ---- */
 
-/* Our uid as others will see it in SO_PEERCRED. */
-static int own_uid(uid_t *ret_uid)
-{
-	struct ucred cred;
-	socklen_t len = sizeof(cred);
-	int sv[2];
-	int err = 0;
-
-	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sv))
-		return -errno;
-	if (getsockopt(sv[0], SOL_SOCKET, SO_PEERCRED, &cred, &len))
-		err = -errno;
-	close(sv[0]);
-	close(sv[1]);
-	if (!err)
-		*ret_uid = cred.uid;
-	return err;
-}
-
-/* True when uid is only what this user namespace shows for ids that it does
- * not map: then it is no proof of anything. */
-static bool is_vague(uid_t uid)
-{
-	FILE *f;
-	unsigned first, outside, n;
-	bool mapped = false;
-
-	if (uid != OVERFLOW_UID)
-		return false;
-	f = fopen("/proc/self/uid_map", "re");
-	if (!f)
-		return true;
-	while (!mapped && fscanf(f, "%u %u %u", &first, &outside, &n) == 3)
-		mapped = uid >= first && uid - first < n;
-	fclose(f);
-	return !mapped;
-}
-
 static int watch(struct udp_group *g)
 {
 	struct epoll_event ev = { .events = EPOLLIN };
@@ -217,11 +178,10 @@ static int join_locked(struct udp_group *g, int64_t deadline_ns)
 
 static int open_fds(struct udp_group *g)
 {
-	int err = own_uid(&g->uid);
+	int err = seqsock_user(&g->user);
 
 	if (err)
 		return group_fail(err, "SO_PEERCRED: %s", strerror(-err));
-	g->uid_vague = is_vague(g->uid);
 	g->epoll_fd = fd_hide(epoll_create1(EPOLL_CLOEXEC));
 	g->spare_fd = fd_hide(socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0));
 	if (g->epoll_fd < 0 || g->spare_fd < 0)
@@ -338,7 +298,7 @@ static int explain_in_use(struct udp_group *g, const struct group_addr *a,
 {
 	struct group_diag d;
 
-	group_diagnose(&a->gid, a->ifindex, g->uid, &d);
+	group_diagnose(&a->gid, a->ifindex, g->user.uid, &d);
 	if (!d.known)
 		return group_fail(-EADDRINUSE, "UDP port 4791 of %s is in use",
 				  addr);
@@ -377,7 +337,7 @@ static bool is_complete(struct udp_group *g, const struct group_addr *a)
 {
 	struct group_diag d;
 
-	group_diagnose(&a->gid, a->ifindex, g->uid, &d);
+	group_diagnose(&a->gid, a->ifindex, g->user.uid, &d);
 	return !d.known || d.nours <= a->n;
 }
 

@@ -17,6 +17,7 @@
 #include <sys/types.h>
 
 #include "link/group.h"
+#include "link/seqsock.h"
 
 #define GROUP_ADDRS_MAX 256
 #define GROUP_CONNS_MAX 32
@@ -36,9 +37,8 @@ struct group_addr {
 struct udp_group {
 	struct udp_group_config cfg;
 	unsigned slot;
-	pid_t pid;	/* who made it: a fork's child only closes */
-	uid_t uid;	/* ours, as SO_PEERCRED reports it */
-	bool uid_vague; /* it is the overflow uid: strangers have it too */
+	pid_t pid; /* who made it: a fork's child only closes */
+	struct seqsock_user user;
 	int listen_fd, epoll_fd;
 	int spare_fd; /* given up to refuse a newcomer when fds ran out */
 	pthread_mutex_t bind_lock; /* one udp_group_bind at a time; may wait */
@@ -90,7 +90,7 @@ void group_push(struct udp_group *g, const struct group_addr *a, unsigned first,
 /* ---- group_msg.c ---- */
 
 #define GROUP_MAGIC 0x53484731u /* changes with the layout */
-#define GROUP_FDS_MAX 253	/* the kernel's limit for one message */
+#define GROUP_FDS_MAX SEQSOCK_FDS_MAX
 
 enum group_msg_type {
 	GROUP_GET = 1, /* newcomer: give me item `item` */

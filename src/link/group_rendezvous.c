@@ -24,18 +24,15 @@
 
 #include <errno.h>
 #include <poll.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
-#include <sys/un.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "link/fd_hide.h"
 
-#define BACKLOG 4096
 #define HEDGE_MS 20   /* then the next member is asked as well */
 #define ANSWER_MS 500 /* a member that has begun to answer goes on */
 #define TICK_MS 20
@@ -58,90 +55,18 @@ static int ms_left(int64_t deadline_ns, int max)
 	return ms < max ? (int)ms : max;
 }
 
-/* ---- names and connections ---- */
-
-static socklen_t name_of(struct sockaddr_un *a, uid_t uid, const char *leaf)
-{
-	int n;
-
-	memset(a, 0, sizeof(*a));
-	a->sun_family = AF_UNIX;
-	n = snprintf(a->sun_path + 1, sizeof(a->sun_path) - 1,
-		     "softhca/%u/4791/%s", (unsigned)uid, leaf);
-	return (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 +
-			   (size_t)n);
-}
-
-static socklen_t slot_name(struct sockaddr_un *a, uid_t uid, unsigned slot)
-{
-	char leaf[12];
-
-	snprintf(leaf, sizeof(leaf), "%u", slot);
-	return name_of(a, uid, leaf);
-}
-
-static int seqpacket(void)
-{
-	return socket(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK | SOCK_CLOEXEC,
-		      0);
-}
-
-static bool same_user(const struct udp_group *g, int fd, struct ucred *ret)
-{
-	socklen_t len = sizeof(*ret);
-
-	return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, ret, &len) == 0 &&
-	       ret->uid == g->uid && !g->uid_vague;
-}
-
-/* Connects to a name. -EACCES: another user's; *ret_cred says whose. */
-static int connect_to(const struct udp_group *g, const struct sockaddr_un *a,
-		      socklen_t len, struct ucred *ret_cred, int *ret_fd)
-{
-	int fd = seqpacket();
-	int err;
-
-	if (fd < 0)
-		return -errno;
-	if (connect(fd, (const struct sockaddr *)a, len))
-		err = -errno;
-	else
-		err = same_user(g, fd, ret_cred) ? 0 : -EACCES;
-	if (err) {
-		close(fd);
-		return err;
-	}
-	*ret_fd = fd;
-	return 0;
-}
-
 static int connect_slot(const struct udp_group *g, unsigned slot, int *ret_fd)
 {
-	struct sockaddr_un a;
-	socklen_t len = slot_name(&a, g->uid, slot);
 	struct ucred cred;
+	char leaf[16];
 
-	return connect_to(g, &a, len, &cred, ret_fd);
+	snprintf(leaf, sizeof(leaf), "4791/%u", slot);
+	return seqsock_connect(&g->user, leaf, &cred, ret_fd);
 }
 
 /* ---- the join lock ---- */
 
-/* Binds and listens. -EADDRINUSE. */
-static int hold_name(const struct sockaddr_un *a, socklen_t len, int *ret_fd)
-{
-	int fd = seqpacket();
-	int err;
-
-	if (fd < 0)
-		return -errno;
-	if (bind(fd, (const struct sockaddr *)a, len) || listen(fd, BACKLOG)) {
-		err = -errno;
-		close(fd);
-		return err;
-	}
-	*ret_fd = fd;
-	return 0;
-}
+#define LOCK_NAME "4791/lock"
 
 /* Sleeps until the holder lets go (true) or a tick; answers newcomers
  * meanwhile, since the holder may be asking us. */
@@ -159,11 +84,10 @@ static bool wait_holder(struct udp_group *g, int conn, int timeout_ms)
 
 /* Waits a little for whoever has the lock. 1: it went on to somebody else; 0:
  * not yet; -EACCES. *cred: who has it, when that is known. */
-static int wait_lock(struct udp_group *g, const struct sockaddr_un *a,
-		     socklen_t len, struct ucred *cred)
+static int wait_lock(struct udp_group *g, struct ucred *cred)
 {
 	int conn;
-	int err = connect_to(g, a, len, cred, &conn);
+	int err = seqsock_connect(&g->user, LOCK_NAME, cred, &conn);
 
 	if (err == -EACCES)
 		return err;
@@ -179,11 +103,10 @@ int group_lock(struct udp_group *g, int *ret_fd)
 	int64_t end_ns = group_now_ns() + GROUP_QUEUE_NS;
 	int64_t stuck_ns = group_now_ns() + GROUP_WAIT_NS;
 	struct ucred cred = { 0 };
-	struct sockaddr_un a;
-	socklen_t len = name_of(&a, g->uid, "lock");
 	int err;
 
-	while ((err = hold_name(&a, len, ret_fd)) == -EADDRINUSE) {
+	while ((err = seqsock_hold(&g->user, LOCK_NAME, ret_fd)) ==
+	       -EADDRINUSE) {
 		int64_t now_ns = group_now_ns();
 
 		if (now_ns >= stuck_ns || now_ns >= end_ns)
@@ -192,7 +115,7 @@ int group_lock(struct udp_group *g, int *ret_fd)
 					  "port 4791 and does not go on; is it "
 					  "stopped?",
 					  (int)cred.pid);
-		err = wait_lock(g, &a, len, &cred);
+		err = wait_lock(g, &cred);
 		if (err < 0)
 			return group_fail(-EAGAIN,
 					  "user %u holds the name of our join "
@@ -210,10 +133,11 @@ int group_lock(struct udp_group *g, int *ret_fd)
 int group_claim(struct udp_group *g)
 {
 	for (unsigned slot = 0; slot < UDP_GROUP_SLOTS; slot++) {
-		struct sockaddr_un a;
-		socklen_t len = slot_name(&a, g->uid, slot);
-		int err = hold_name(&a, len, &g->listen_fd);
+		char leaf[16];
+		int err;
 
+		snprintf(leaf, sizeof(leaf), "4791/%u", slot);
+		err = seqsock_hold(&g->user, leaf, &g->listen_fd);
 		if (err == -EADDRINUSE)
 			continue;
 		if (err)
@@ -305,12 +229,12 @@ static int ask_connect(const struct udp_group *g, struct ask *a)
 
 		if (!err)
 			a->n++;
-		else if (err == -EACCES && g->uid_vague)
+		else if (err == -EACCES && g->user.vague)
 			return group_fail(-EPERM,
 					  "uid %u is not mapped in this user "
 					  "namespace: processes on port 4791 "
 					  "cannot know each other",
-					  (unsigned)g->uid);
+					  (unsigned)g->user.uid);
 	}
 	return 0;
 }
@@ -457,7 +381,7 @@ static void refuse_one(struct udp_group *g)
 	fd = accept4(g->listen_fd, NULL, NULL, SOCK_CLOEXEC);
 	if (fd >= 0)
 		close(fd);
-	g->spare_fd = fd_hide(seqpacket());
+	g->spare_fd = fd_hide(seqsock_new());
 }
 
 /* False: no one is waiting. */
@@ -473,7 +397,7 @@ static bool accept_one(struct udp_group *g)
 			refuse_one(g);
 		return false;
 	}
-	if (!same_user(g, fd, &cred) ||
+	if (!seqsock_same_user(&g->user, fd, &cred) ||
 	    epoll_ctl(g->epoll_fd, EPOLL_CTL_ADD, fd, &ev)) {
 		close(fd);
 		return true;

@@ -109,6 +109,10 @@ static inline size_t ring_shm_bytes(uint32_t size)
  * the last known one does not say so; a head that cannot be right makes the
  * ring broken, and there is no room for ever. */
 bool ring_tx_room(struct ring_tx *t);
+/* Is there, after saying that we sleep until there is? `value`: odd, another
+ * one each time; 0: we do not sleep any more. False: the receiver will wake us.
+ */
+bool ring_tx_wait(struct ring_tx *t, uint32_t value);
 /* Nothing that was published is still unread. */
 bool ring_tx_drained(struct ring_tx *t);
 
@@ -137,6 +141,7 @@ struct ring_rx {
 	uint64_t next; /* read up to here */
 	uint64_t head; /* given back */
 	uint64_t tail; /* the sender's, as last believed */
+	uint32_t told; /* value of `waiting` that was answered last */
 };
 
 /* A record, its head copied out and checked. */
@@ -155,8 +160,8 @@ bool ring_rx_ready(struct ring_rx *r);
 bool ring_rx_ready_seq_cst(struct ring_rx *r);
 /* The next record; it stays in the ring until ring_rx_release(). */
 enum ring_verdict ring_rx_next(struct ring_rx *r, struct ring_item *ret);
-/* Gives back what was read (once a batch). True: the sender waits for room and
- * was not told: *ret_waiting is the value that it waits under. */
-bool ring_rx_release(struct ring_rx *r, uint32_t *ret_waiting);
+/* Gives back what was read (once a batch). True: the sender sleeps until there
+ * is room and has to be woken, once for each time that it does. */
+bool ring_rx_release(struct ring_rx *r);
 
 #endif

@@ -27,19 +27,21 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
+#include <sys/uio.h>
 
 #include "base/assert.h"
 #include "link/ring.h"
 
 #define SHM_SLOTS 255	/* as UDP_GROUP_SLOTS */
 #define SHM_EPOCHS 256u /* power of two */
+#define SHM_AREA_OFFSET 65536u
 
 /* What a device instance shows to its peers; read-only for them. */
 struct shm_page {
 	uint32_t magic; /* changes with the layout */
 	uint32_t bytes; /* of the whole */
 	uint32_t slot;
-	uint32_t area_bytes; /* behind this struct: the owner's (gates) */
+	uint32_t area_bytes; /* from SHM_AREA_OFFSET on: the gates */
 	uint64_t nonce;
 	/* Odd: the NIC thread sleeps and wants to be woken through the
 	 * eventfd, once a value. Even: somebody polls. */
@@ -47,8 +49,9 @@ struct shm_page {
 	/* References made under an older value are void (ring.h). */
 	_Alignas(64) _Atomic uint32_t epoch[SHM_EPOCHS];
 	struct ring_back back[SHM_SLOTS]; /* by the sender's slot */
-	_Alignas(64) uint8_t area[];
 };
+
+_Static_assert(sizeof(struct shm_page) <= SHM_AREA_OFFSET, "before the area");
 
 struct shm_peers; /* one a device instance */
 
@@ -62,8 +65,9 @@ struct shm_peer {
 	 * memory is within reach (now; any copy can still fail). */
 	bool reach;
 	bool plain; /* out: it wants single packets by value (--capture) */
-	const struct shm_page *page; /* its, read-only, page->bytes long */
-	uint32_t area_bytes;	     /* checked */
+	const struct shm_page *page; /* its, read-only, without the area */
+	int page_fd;	     /* in install() only: to map the area from */
+	uint32_t area_bytes; /* checked; 0: it has none */
 	/* The ring: ours to write (out), else its. */
 	struct ring_shm *ring;
 	uint32_t ring_size;
@@ -75,9 +79,9 @@ struct shm_config {
 	uint32_t ring_size;  /* per peer that we send to; power of two */
 	uint32_t area_bytes; /* of our page's area */
 	bool plain;	     /* peers shall send us single packets by value */
-	/* A peer is there (handshake done) / is gone. Called without locks of
-	 * ours but never concurrently; `remove` returns when nobody uses p any
-	 * more, then its memory is unmapped. */
+	/* A peer is there (handshake done) / is gone. Called with our lock
+	 * held, outside the engine; they must not call us; `remove` returns
+	 * when nobody uses p any more, then its memory is unmapped. */
 	void (*install)(void *ctx, struct shm_peer *p);
 	void (*remove)(void *ctx, struct shm_peer *p);
 	void *ctx;
@@ -95,6 +99,7 @@ void shm_peers_disown(struct shm_peers *s);
 void shm_peers_abandon(struct shm_peers *s);
 
 struct shm_page *shm_peers_page(const struct shm_peers *s);
+void *shm_peers_area(const struct shm_peers *s); /* of our page, zeroed */
 /* Readable when shm_peers_serve() has something to do. */
 int shm_peers_fd(const struct shm_peers *s);
 /* Readable when a peer woke us; the reader empties it. */
@@ -115,5 +120,10 @@ void shm_peer_wake(const struct shm_peer *p);
 /* Copies its memory: 0, or -errno (-EFAULT: or only a part). Raw. */
 MUST_USE int shm_peer_read(const struct shm_peer *p, void *dst, uint64_t va,
 			   size_t len);
+
+/* The same with pieces, together len bytes on each side. */
+MUST_USE int shm_peer_readv(const struct shm_peer *p, const struct iovec *dst,
+			    unsigned ndst, const struct iovec *src,
+			    unsigned nsrc, size_t len);
 
 #endif
