@@ -45,13 +45,27 @@ void gate_unmap(const struct gate_area *area)
 
 /* ---- life ---- */
 
+static bool init_owner(struct gate_area *area)
+{
+	pthread_mutexattr_t a;
+	bool ok = !pthread_mutexattr_init(&a) &&
+		  !pthread_mutexattr_setpshared(&a, PTHREAD_PROCESS_SHARED) &&
+		  !pthread_mutexattr_setrobust(&a, PTHREAD_MUTEX_ROBUST) &&
+		  !pthread_mutex_init(&area->owner.mutex, &a);
+
+	pthread_mutexattr_destroy(&a);
+	return ok;
+}
+
 struct gate_table *gate_table_new(struct gate_area *area, uint32_t tag)
 {
 	struct gate_table *t = calloc(1, sizeof(*t));
 
 	ASSERT(tag != 0);
-	if (!t)
+	if (!t || !init_owner(area)) {
+		free(t);
 		return NULL;
+	}
 	t->area = area;
 	t->tag = tag;
 	t->expire_ns = EXPIRE_NS;
@@ -62,15 +76,22 @@ struct gate_table *gate_table_new(struct gate_area *area, uint32_t tag)
 	return t;
 }
 
-void gate_table_free(struct gate_table *t)
+int gate_vouch(struct gate_table *t)
 {
-	if (!t)
-		return;
+	return -pthread_mutex_lock(&t->area->owner.mutex);
+}
+
+void gate_table_shut(struct gate_table *t)
+{
 	for (uint32_t i = 0; i < GATE_MRS; i++)
 		if (t->place[i] == GATE_PLACE_OPEN)
-			atomic_store_explicit(&t->area->mrs[i].word, 0,
-					      memory_order_seq_cst);
-	pthread_mutex_destroy(&t->lock);
+			(void)gate_mr_close(t, t->key[i]);
+}
+
+void gate_table_free(struct gate_table *t)
+{
+	if (t)
+		pthread_mutex_destroy(&t->lock);
 	free(t);
 }
 
@@ -179,11 +200,14 @@ struct gate_closed gate_mr_close(struct gate_table *t, uint32_t key)
 	return c;
 }
 
+struct gate_closed gate_of_qp(uint32_t qpn)
+{
+	return (struct gate_closed){ .kind = GATE_QP, .index = qpn % GATE_QPS };
+}
+
 /* Closed already still means: a copy may be under way. */
 struct gate_closed gate_qp_close(struct gate_table *t, uint32_t qpn)
 {
-	uint32_t i = qpn % GATE_QPS;
-
-	(void)close_word(&t->area->qps[i].word);
-	return (struct gate_closed){ .kind = GATE_QP, .index = i };
+	(void)close_word(&t->area->qps[qpn % GATE_QPS].word);
+	return gate_of_qp(qpn);
 }

@@ -67,8 +67,16 @@ struct gate_table;
  * zero, random; tells this area from others. Several threads may use a table.
  * NULL: no memory. */
 struct gate_table *gate_table_new(struct gate_area *area, uint32_t tag);
-/* Closes all gates, without waiting; the area stays the caller's. */
+/* Closes all gates, without waiting. */
+void gate_table_shut(struct gate_table *t);
+/* The area stays the caller's and is not touched. */
 void gate_table_free(struct gate_table *t);
+
+/* The calling thread vouches for the area: when it ends, and so before the
+ * process is dead or has another memory (execve), the kernel marks the area,
+ * and nobody copies any more. Until it was called nobody does. The
+ * memory must stay mapped until the thread has ended. */
+MUST_USE int gate_vouch(struct gate_table *t);
 
 struct gate_mr_attr {
 	uint32_t key;
@@ -106,6 +114,10 @@ struct gate_closed {
  * gate_wait(). */
 struct gate_closed gate_mr_close(struct gate_table *t, uint32_t key);
 struct gate_closed gate_qp_close(struct gate_table *t, uint32_t qpn);
+
+/* The same, of a QP whose gate has been closed, or has been opened anew with
+ * other rights. */
+struct gate_closed gate_of_qp(uint32_t qpn);
 
 /* A process that may be copying. */
 struct gate_watch {
@@ -169,12 +181,13 @@ struct gate_request {
 
 enum gate_verdict {
 	GATE_DONE,
-	GATE_NO_QP,   /* the peer's QP does not serve this request now */
-	GATE_NO_MR,   /* key, domain, access or bounds, or not published */
-	GATE_SHUT,    /* closed meanwhile, or the stop word is set */
-	GATE_FAULT,   /* some byte on either side is not accessible */
-	GATE_REFUSED, /* the system forbids such copies: do not ask again */
-	GATE_GONE,    /* the process does not exist */
+	GATE_NO_OWNER, /* nobody vouches for the area */
+	GATE_NO_QP,    /* the peer's QP does not serve this request now */
+	GATE_NO_MR,    /* key, domain, access or bounds, or not published */
+	GATE_SHUT,     /* closed meanwhile, or the stop word is set */
+	GATE_FAULT,    /* some byte on either side is not accessible */
+	GATE_REFUSED,  /* the system forbids such copies: do not ask again */
+	GATE_GONE,     /* the process does not exist */
 };
 
 /* Copies one piece into (or out of) the peer's memory. own: the caller's area,

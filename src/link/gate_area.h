@@ -51,6 +51,12 @@ struct gate_stop {
 
 struct gate_area {
 	uint32_t magic, layout, tag; /* constant once peers see the area */
+	/* A robust mutex, held by the thread that vouches. Peers look at its
+	 * first word alone: the thread's id and the kernel's mark. */
+	union {
+		pthread_mutex_t mutex;
+		_Atomic uint32_t word;
+	} owner;
 	struct gate_announcement announcements[GATE_ANNOUNCEMENTS];
 	_Alignas(65536) struct gate_qp qps[GATE_QPS];
 	_Alignas(65536) struct gate_mr mrs[GATE_MRS];
@@ -66,6 +72,17 @@ _Static_assert(sizeof(struct gate_area) == GATE_AREA_BYTES &&
 		       offsetof(struct gate_area, stop) ==
 			       GATE_AREA_BYTES - sizeof(struct gate_stop),
 	       "the stop word ends the area");
+
+/* [futex(2)] on robust lists. */
+#define GATE_OWNER_DIED 0x40000000u
+#define GATE_OWNER_TID 0x3fffffffu
+
+static inline bool gate_owner_lives(const struct gate_area *a)
+{
+	uint32_t w = atomic_load_explicit(&a->owner.word, memory_order_acquire);
+
+	return (w & GATE_OWNER_TID) && !(w & GATE_OWNER_DIED);
+}
 
 static inline uint32_t gate_mr_place(uint32_t key, uint32_t probe)
 {

@@ -114,7 +114,8 @@ static bool mr_grants(const struct gate_area *a, const struct gate_request *r,
 /* seq_cst, like the announcement before it and the owner's two steps. */
 static bool unchanged(const struct gate_area *a, const struct view *v)
 {
-	return atomic_load_explicit(&a->qps[v->qp].word,
+	return gate_owner_lives(a) &&
+	       atomic_load_explicit(&a->qps[v->qp].word,
 				    memory_order_seq_cst) == v->qp_word &&
 	       (v->mr == GATE_NO_MR_INDEX ||
 		atomic_load_explicit(&a->mrs[v->mr].word,
@@ -244,6 +245,8 @@ enum gate_verdict gate_copy(struct gate_area *own, unsigned slot,
 	ASSERT(slot < GATE_ANNOUNCEMENTS && r->num_local <= GATE_LOCAL_MAX);
 	ASSERT(r->n <= GATE_PIECE_BYTES && r->off <= r->len_bytes &&
 	       r->n <= r->len_bytes - r->off);
+	if (!gate_owner_lives(p->area))
+		return GATE_NO_OWNER;
 	if (!qp_serves(p->area, r, &v))
 		return GATE_NO_QP;
 	if (!mr_grants(p->area, r, &v))

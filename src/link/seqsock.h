@@ -16,6 +16,8 @@
 
 #include "base/assert.h"
 
+struct ucred;
+
 #define SEQSOCK_FDS_MAX 253 /* the kernel's limit for one message */
 
 struct seqsock_user {

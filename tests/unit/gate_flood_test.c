@@ -174,6 +174,7 @@ static int setup(void **state)
 	w.area = new_area(&w.fd);
 	w.table = gate_table_new(w.area, 0xabcd);
 	assert_non_null(w.table);
+	assert_int_equal(gate_vouch(w.table), 0);
 	w.mem = map_memory();
 	w.key = 0x100;
 	for (unsigned i = 0; i < COPIERS; i++) {
@@ -204,6 +205,7 @@ static int teardown(void **state)
 		munmap(w.copiers[i].talk, sizeof(struct talk));
 		close(w.copiers[i].fd);
 	}
+	(void)pthread_mutex_unlock(&w.area->owner.mutex);
 	gate_table_free(w.table);
 	munmap(w.area, GATE_AREA_BYTES);
 	munmap(w.mem, LEN);

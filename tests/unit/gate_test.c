@@ -6,6 +6,7 @@
  */
 #define _GNU_SOURCE
 #include <errno.h>
+#include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -99,6 +100,7 @@ static int setup(void **state)
 	assert_int_equal(gate_peer_init(&g.peer, g.seen, getpid()), -EPROTO);
 	g.table = gate_table_new(g.area, 77);
 	assert_non_null(g.table);
+	assert_int_equal(gate_vouch(g.table), 0);
 	assert_int_equal(gate_peer_init(&g.peer, g.seen, getpid()), 0);
 	gate_qp_open(g.table, &qa);
 	assert_int_equal(gate_mr_open(g.table, &ma), 0);
@@ -112,6 +114,7 @@ static int setup(void **state)
 static int teardown(void **state)
 {
 	(void)state;
+	(void)pthread_mutex_unlock(&g.area->owner.mutex);
 	gate_table_free(g.table);
 	gate_unmap(g.seen);
 	munmap(g.area, GATE_AREA_BYTES);
@@ -385,6 +388,29 @@ static void corrupt_area(void **state)
 	assert_true(done > 0);
 }
 
+static void *vouch_and_end(void *arg)
+{
+	(void)arg;
+	return (void *)(intptr_t)gate_vouch(g.table);
+}
+
+/* The thread that vouches ends: nobody copies any more. */
+static void nobody_vouches(void **state)
+{
+	struct gate_request r = request(GATE_WRITE, 0, 8);
+	pthread_t t;
+	void *err;
+
+	(void)state;
+	need_copies();
+	assert_int_equal(pthread_mutex_unlock(&g.area->owner.mutex), 0);
+	assert_int_equal(go(&r), GATE_NO_OWNER);
+	assert_int_equal(pthread_create(&t, NULL, vouch_and_end, NULL), 0);
+	assert_int_equal(pthread_join(t, &err), 0);
+	assert_null(err);
+	assert_int_equal(go(&r), GATE_NO_OWNER);
+}
+
 #define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 
 int main(void)
@@ -394,6 +420,7 @@ int main(void)
 		T(qp_checks),	    T(mr_checks), T(mr_access),
 		T(zero_length),	    T(faults),	  T(stop_word),
 		T(nobody_there),    T(places),	  T(corrupt_area),
+		T(nobody_vouches),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
