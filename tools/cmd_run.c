@@ -22,6 +22,7 @@ enum {
 	OPT_STATS = 256,
 	OPT_CAPTURE,
 	OPT_NO_OFFLOAD,
+	OPT_NO_ONE_SIDED,
 	OPT_ICRC,
 	OPT_RCVBUF,
 	OPT_UMEM,
@@ -49,6 +50,9 @@ static const struct argp_option options[] = {
 	  "Write the packets to FILE, for Wireshark", 0 },
 	{ "no-offload", OPT_NO_OFFLOAD, NULL, 0,
 	  "Send and receive single packets, so that tcpdump sees real ones",
+	  0 },
+	{ "no-one-sided", OPT_NO_ONE_SIDED, NULL, 0,
+	  "Send RDMA WRITE and READ to processes of this host as packets, too",
 	  0 },
 	{ "icrc", OPT_ICRC, "relaxed|strict", 0,
 	  "Accept ICRCs that differ by what a socket hides (default), or none",
@@ -188,6 +192,9 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	switch (key) {
 	case 'v':
 		set("SOFTHCA_VERBOSE", "1");
+		return 0;
+	case OPT_NO_ONE_SIDED:
+		set("SOFTHCA_ONE_SIDED", "0");
 		return 0;
 	case OPT_NO_OFFLOAD:
 		set("SOFTHCA_OFFLOAD", "0");

@@ -48,6 +48,8 @@ enum mr_rereg_flags {
 MUST_USE int mr_rereg(struct mr *mr, uint32_t flags, struct pd *pd,
 		      const struct mr_attr *attr);
 uint32_t mr_key(const struct mr *mr);
+/* As it is now; *ret_pd: pd_num() of its domain. [E] */
+void mr_query(const struct mr *mr, struct mr_attr *ret, uint32_t *ret_pd);
 
 /* ---- memory window [IBA 10.6.7, 11.2.10] ---- */
 /* Bound to nothing. -EINVAL: type; -ENOMEM. [E] */

@@ -69,6 +69,7 @@ static const struct key keys[] = {
 	  0,
 	  { 0 },
 	  "a file name" },
+	{ "ONE_SIDED", VALUE_BOOL, FIELD(one_sided), 0, 0, { 0 }, "0 or 1" },
 	{ "OFFLOAD", VALUE_BOOL, FIELD(offload), 0, 0, { 0 }, "0 or 1" },
 	{ "ICRC",
 	  VALUE_BOOL,
@@ -409,6 +410,7 @@ void config_load(struct rt_config *ret,
 	const char *v;
 
 	*ret = (struct rt_config){
+		.one_sided = true,
 		.offload = true,
 		.umem = UMEM_FIXUP,
 		.send_sockets = 8,

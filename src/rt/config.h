@@ -26,6 +26,7 @@ struct rt_config {
 	bool verbose;
 	char stats_path[RT_CONFIG_PATH_MAX];   /* "": off */
 	char capture_path[RT_CONFIG_PATH_MAX]; /* "": off */
+	bool one_sided;	  /* copies on one host; default true */
 	bool offload;	  /* UDP_SEGMENT and UDP_GRO; default true */
 	bool icrc_strict; /* default false: relaxed */
 	int rcvbuf_bytes; /* 0: leave the kernel's default (stock) */

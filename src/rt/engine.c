@@ -227,7 +227,8 @@ static void round_tx(struct rtdev *d, int64_t now_ns)
 		n++;
 	}
 	e->held_frames = udp_link_flush(d->link) != 0;
-	if (n == ROUND_TX_FRAMES && tx_pending(d, now_ns))
+	if ((n == ROUND_TX_FRAMES && tx_pending(d, now_ns)) ||
+	    hca_tx_paused(d->hca))
 		e->more = true;
 }
 
@@ -350,6 +351,7 @@ static void count_visit(struct engine *e, enum visit why)
 /* Before leaving for good or for now. */
 static void end_visit(struct rtdev *d, enum visit why, int64_t now_ns)
 {
+	gates_settle(d);
 	nic_after_visit(d, why == VISIT_NIC, now_ns);
 	capture_flush(d->capture);
 }

@@ -28,7 +28,7 @@
 #define HOLD_MAX_NS 1000000000
 #define HELD_RETRY_NS 50000 /* frames that the link holds are tried again */
 
-enum { TAG_TIMER = 1, TAG_KICK, TAG_GROUP, TAG_NETDEV, TAG_SOCKET };
+enum { TAG_TIMER = 1, TAG_KICK, TAG_GROUP, TAG_NETDEV, TAG_GATES, TAG_SOCKET };
 
 /* The affinity that the process was started with: before the program pinned
  * its threads. */
@@ -283,6 +283,8 @@ static void take_tags(struct rtdev *d, int tags)
 		drain(n->kick_fd);
 	if (tags & 1 << TAG_GROUP)
 		udp_group_serve(d->group);
+	if (tags & 1 << TAG_GATES)
+		gates_serve(d);
 	if ((tags & 1 << TAG_NETDEV) && netdev_watch_drain(n->netdev_fd))
 		rtdev_port_refresh(d);
 	if (tags & 1 << TAG_TIMER) {
@@ -297,6 +299,7 @@ static void *nic_main(void *arg)
 	struct rtdev *d = arg;
 	struct nic *n = &d->nic;
 
+	gates_vouch(d);
 	while (!told_to_stop(n)) {
 		int tags = wait_tags(n);
 
@@ -431,6 +434,8 @@ int nic_start(struct rtdev *d)
 		err = watch(n, udp_group_fd(d->group), TAG_GROUP);
 	if (!err)
 		err = watch(n, n->netdev_fd, TAG_NETDEV);
+	if (!err && gates_fd(d) >= 0)
+		err = watch(n, gates_fd(d), TAG_GATES);
 	if (!err)
 		err = start_thread(d);
 	if (err)

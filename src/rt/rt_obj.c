@@ -56,8 +56,12 @@ int rt_mr_reg(struct rtdev *d, struct pd *pd, const struct mr_attr *attr,
 	engine_lock(d);
 	err = mr_reg(pd, attr, ret);
 	engine_unlock(d);
-	if (err || range_ok(attr))
+	if (err)
 		return err;
+	if (range_ok(attr)) {
+		gates_mr_open(d, *ret); /* nobody else knows it yet */
+		return 0;
+	}
 	engine_lock(d);
 	err = mr_dereg(*ret);
 	engine_unlock(d);
@@ -66,19 +70,25 @@ int rt_mr_reg(struct rtdev *d, struct pd *pd, const struct mr_attr *attr,
 
 int rt_mr_dereg(struct rtdev *d, struct mr *mr)
 {
+	struct gate_closed closed;
 	int err;
 
 	if (rtdev_dead(d))
 		return 0;
 	engine_lock(d);
+	closed = gates_mr_close(d, mr);
 	err = mr_dereg(mr);
+	if (err)
+		gates_mr_open(d, mr);
 	engine_unlock(d);
+	gates_wait(d, closed);
 	return err;
 }
 
 int rt_mr_rereg(struct rtdev *d, struct mr *mr, uint32_t flags, struct pd *pd,
 		const struct mr_attr *attr)
 {
+	struct gate_closed closed;
 	int err;
 
 	if (rtdev_failed(d))
@@ -87,8 +97,11 @@ int rt_mr_rereg(struct rtdev *d, struct mr *mr, uint32_t flags, struct pd *pd,
 	if ((flags & MR_REREG_TRANSLATION) && !range_ok(attr))
 		return -EFAULT;
 	engine_lock(d);
+	closed = gates_mr_close(d, mr);
 	err = mr_rereg(mr, flags, pd, attr);
+	gates_mr_open(d, mr);
 	engine_unlock(d);
+	gates_wait(d, closed);
 	return err;
 }
 
@@ -322,13 +335,16 @@ int rt_qp_create(struct rtdev *d, struct pd *pd, const struct rt_qp_init *init,
 	return 0;
 }
 
-/* A QP that is to receive needs its source address's port first. */
+/* A QP that is to receive needs its source address's port first, and to know
+ * whether its peer is on this host. */
 static int bind_for_rtr(struct rt_qp *q, const struct qp_attr *attr,
-			uint32_t mask)
+			uint32_t mask, bool *ret_direct)
 {
 	struct qp_attr have;
 	struct qp_init init;
+	int err;
 
+	*ret_direct = false;
 	if (!(mask & QP_ATTR_STATE) || attr->state != QP_STATE_RTR)
 		return 0;
 	engine_lock(q->dev);
@@ -338,7 +354,10 @@ static int bind_for_rtr(struct rt_qp *q, const struct qp_attr *attr,
 		return rtdev_bind_all(q->dev);
 	if (!(mask & QP_ATTR_AV) || !attr->ah.is_global)
 		return 0; /* the core refuses it */
-	return rtdev_bind_gid(q->dev, attr->ah.sgid_index);
+	err = rtdev_bind_gid(q->dev, attr->ah.sgid_index);
+	if (!err)
+		*ret_direct = gates_seek(q->dev, attr);
+	return err;
 }
 
 /* No poller is inside the QP's CQs. Pollers hold one CQ's lock at a time, so
@@ -361,32 +380,37 @@ static void cqs_release(struct rt_qp *q)
 }
 
 /* [E] */
-static int destroy_locked(struct rt_qp *q)
+static int destroy_locked(struct rt_qp *q, struct gate_closed *ret_closed)
 {
 	int err;
 
 	if (rt_qp_leave(q))
 		return 0;
+	*ret_closed = gates_qp_close(q->dev, qp_num(q->qp));
 	cqs_acquire(q);
 	err = qp_destroy(q->qp);
 	cqs_release(q);
 	if (!err)
 		dlist_remove(&q->dev_node);
+	else
+		gates_grant(q->dev, q->qp);
 	return err;
 }
 
 int rt_qp_destroy(struct rt_qp *q, uint32_t *ret_async)
 {
+	struct gate_closed closed = { .kind = GATE_NONE };
 	struct rtdev *d = q->dev;
 	int err;
 
 	*ret_async = 0;
 	if (!rtdev_dead(d)) {
 		engine_lock(d);
-		err = destroy_locked(q);
+		err = destroy_locked(q, &closed);
 		engine_unlock(d);
 		if (err)
 			return err;
+		gates_wait(d, closed);
 		*ret_async = evq_item_fini(&q->async);
 	}
 	free(q);
@@ -408,20 +432,37 @@ static int modify_locked(struct rt_qp *q, const struct qp_attr *attr,
 	return err;
 }
 
+/* May this modify have taken rights from the peer? */
+static bool takes_rights(const struct qp_attr *attr, uint32_t mask)
+{
+	if (mask & (QP_ATTR_ACCESS_FLAGS | QP_ATTR_AV | QP_ATTR_PKEY_INDEX |
+		    QP_ATTR_MAX_DEST_RD_ATOMIC))
+		return true;
+	return mask & QP_ATTR_STATE &&
+	       (attr->state == QP_STATE_RESET || attr->state == QP_STATE_ERR);
+}
+
 int rt_qp_modify(struct rt_qp *q, const struct qp_attr *attr, uint32_t mask)
 {
+	struct gate_closed changed = { .kind = GATE_NONE };
 	struct rtdev *d = q->dev;
+	bool direct;
 	int err;
 
 	if (rtdev_failed(d))
 		return -EIO;
 	umem_check();
-	err = bind_for_rtr(q, attr, mask);
+	err = bind_for_rtr(q, attr, mask, &direct);
 	if (err)
 		return err;
 	engine_lock(d);
 	err = modify_locked(q, attr, mask);
+	if (!err && direct)
+		qp_set_direct(q->qp, true);
+	if (!err && takes_rights(attr, mask))
+		changed = gate_of_qp(qp_num(q->qp));
 	engine_unlock(d);
+	gates_wait(d, changed);
 	return err;
 }
 

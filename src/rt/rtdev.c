@@ -67,6 +67,8 @@ static const struct hca_ops core_ops = {
 	.mem_write = ops_write,
 	.mem_cmp_swap = ops_cmp_swap,
 	.mem_fetch_add = ops_fetch_add,
+	.direct = gates_direct,
+	.grant = gates_grant,
 };
 
 static void note(const char *text)
@@ -119,6 +121,10 @@ static void fork_parent(void)
 
 static void close_all(struct rtdev *d)
 {
+	if (d->dead)
+		gates_abandon(d);
+	else
+		gates_free(d);
 	capture_close(d->capture);
 	d->capture = NULL;
 	if (d->link)
@@ -193,6 +199,7 @@ static void register_hooks(void)
 static void fill_stats(struct stats_source *s, struct stats_counters *ret)
 {
 	struct rtdev *d = CONTAINER_OF(s, struct rtdev, stats);
+	struct gate_counters gates = { 0 };
 
 	ret->hca = *hca_counters(d->hca);
 	ret->link = *udp_link_counters(d->link);
@@ -201,6 +208,10 @@ static void fill_stats(struct stats_source *s, struct stats_counters *ret)
 					    memory_order_relaxed);
 	RT_COUNTERS(COPY)
 #undef COPY
+	gates_counters(d, &gates);
+	ret->rt.gate_waits = gates.waits;
+	ret->rt.gate_overruled = gates.overruled;
+	ret->rt.gate_expired = gates.expired;
 	ret->rt.umem_faults = umem_faults();
 	ret->rt.umem_kernel_copies = umem_kernel_copies();
 	if (d->capture)
@@ -360,6 +371,7 @@ static int build(struct rtdev *d)
 		err = rtdev_port_init(d);
 	if (err)
 		return err;
+	gates_new(d);
 	err = nic_start(d);
 	if (err)
 		rt_say(false, "%s: cannot start the NIC's thread: %s",
@@ -532,6 +544,7 @@ void rtdev_lose(struct rtdev *d)
 	atomic_store_explicit(&d->lost, true, memory_order_relaxed);
 	udp_link_disown(d->link);
 	udp_group_disown(d->group);
+	gates_disown(d);
 	nic_disown(d);
 	for (struct dlist *n = d->qps.next; n != &d->qps; n = n->next) {
 		err = qp_modify(CONTAINER_OF(n, struct rt_qp, dev_node)->qp,

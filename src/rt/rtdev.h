@@ -27,6 +27,7 @@
 #include "rt/engine.h"
 #include "rt/evq.h"
 #include "rt/faults.h"
+#include "rt/gates.h"
 #include "rt/nic.h"
 #include "rt/rt.h"
 #include "rt/stats.h"
@@ -46,6 +47,7 @@ struct rtdev {
 	struct udp_group *group;
 	struct capture *capture; /* or NULL */
 	struct faults *faults;	 /* or NULL */
+	struct gates *gates;	 /* or NULL */
 	struct engine engine;
 	struct nic nic;
 

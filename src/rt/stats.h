@@ -46,8 +46,12 @@
 	X(fault_corrupt)                                                       \
 	X(fault_ce)                                                            \
 	X(fault_blackhole)                                                     \
-	X(fault_overrun) /* no room to keep a frame: not delayed, no copy */   \
-	X(umem_faults)	 /* of the process, not of the device */               \
+	X(fault_overrun)  /* no room to keep a frame: not delayed, no copy */  \
+	X(gate_waits)	  /* met a peer's copy when memory was deregistered */ \
+	X(gate_overruled) /* of those, the peer was stopped */                 \
+	X(gate_expired)	  /* and given up */                                   \
+	X(gate_no_place)  /* regions that peers reach by packets alone */      \
+	X(umem_faults)	  /* of the process, not of the device */              \
 	X(umem_kernel_copies) /* likewise */                                   \
 	X(capture_lost)
 

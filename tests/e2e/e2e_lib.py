@@ -26,6 +26,9 @@ LIMIT_S = 60
 # default is. The kernel doubles what it is asked for.
 STOCK_RCVBUF = "106496"
 
+# Most tests are about packets; e2e_onesided.py is about what needs none.
+os.environ.setdefault("SOFTHCA_ONE_SIDED", "0")
+
 _tmp = tempfile.TemporaryDirectory(prefix="softhca-e2e-")
 os.chmod(_tmp.name, 0o755)
 _serial = [0]

@@ -61,6 +61,7 @@ static void test_defaults(void **state)
 	assert_string_equal(c.stats_path, "");
 	assert_string_equal(c.capture_path, "");
 	assert_true(c.offload);
+	assert_true(c.one_sided);
 	assert_false(c.icrc_strict);
 	assert_int_equal(c.rcvbuf_bytes, 0);
 	assert_int_equal(c.umem, UMEM_FIXUP);
@@ -74,14 +75,15 @@ static void test_defaults(void **state)
 
 static void test_environment(void **state)
 {
-	struct rt_config c = LOAD(
-		NO_FILE, "SOFTHCA_VERBOSE", "1", "SOFTHCA_STATS", "/a b",
-		"SOFTHCA_CAPTURE", "c.pcap", "SOFTHCA_OFFLOAD", "0",
-		"SOFTHCA_ICRC", "strict", "SOFTHCA_RCVBUF", "65536",
-		"SOFTHCA_UMEM", "kernel", "SOFTHCA_SEED", "0xffffffffffffffff",
-		"SOFTHCA_SEND_SOCKETS", "64", "SOFTHCA_DEST_BUDGET",
-		"unbounded", "SOFTHCA_READ_BUDGET", "8192",
-		"SOFTHCA_EMPTY_POLLS", "never", "SOFTHCA_DEVICES", "lo");
+	struct rt_config c =
+		LOAD(NO_FILE, "SOFTHCA_VERBOSE", "1", "SOFTHCA_STATS", "/a b",
+		     "SOFTHCA_CAPTURE", "c.pcap", "SOFTHCA_OFFLOAD", "0",
+		     "SOFTHCA_ONE_SIDED", "0", "SOFTHCA_ICRC", "strict",
+		     "SOFTHCA_RCVBUF", "65536", "SOFTHCA_UMEM", "kernel",
+		     "SOFTHCA_SEED", "0xffffffffffffffff",
+		     "SOFTHCA_SEND_SOCKETS", "64", "SOFTHCA_DEST_BUDGET",
+		     "unbounded", "SOFTHCA_READ_BUDGET", "8192",
+		     "SOFTHCA_EMPTY_POLLS", "never", "SOFTHCA_DEVICES", "lo");
 
 	(void)state;
 	assert_int_equal(said_n, 0);
@@ -89,6 +91,7 @@ static void test_environment(void **state)
 	assert_string_equal(c.stats_path, "/a b");
 	assert_string_equal(c.capture_path, "c.pcap");
 	assert_false(c.offload);
+	assert_false(c.one_sided);
 	assert_true(c.icrc_strict);
 	assert_int_equal(c.rcvbuf_bytes, 65536);
 	assert_int_equal(c.umem, UMEM_KERNEL);

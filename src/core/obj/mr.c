@@ -159,3 +159,12 @@ uint32_t mr_key(const struct mr *mr)
 {
 	return mr->k.key;
 }
+
+void mr_query(const struct mr *mr, struct mr_attr *ret, uint32_t *ret_pd)
+{
+	*ret = (struct mr_attr){ .va = mr->k.va,
+				 .iova = mr->k.iova,
+				 .len_bytes = mr->k.len_bytes,
+				 .access = mr->k.access };
+	*ret_pd = pd_num(mr->k.pd);
+}
