@@ -34,7 +34,7 @@
 	X(req_blocked_budget) /* times a QP waited for the destination's bound \
 			       */                                              \
 	X(req_blocked_credit)                                                  \
-	X(req_budget_cuts) /* times such a bound was halved for a loss */      \
+	X(req_budget_cuts) /* times a CNP or mark halved such a bound */       \
 	X(local_errors)	   /* WQEs failed by a local check */                  \
 	X(direct_writes)   /* messages copied without packets; among those     \
 			      above */                                         \
@@ -73,7 +73,8 @@
 	X(rx_drop_rnr_wait)  /* came while an RNR NAK is outstanding */        \
 	X(rx_drop_opcode)    /* known, but not built (MADs)      */            \
 	/* congestion: notification point, reaction point */                   \
-	X(np_ecn_marked) /* packets of RC, UC or UD with CE */                 \
+	X(np_ecn_marked) /* packets of RC, UC or UD with CE, or after which    \
+			    our buffer was found to have overflowed */         \
 	X(np_cnp_sent)                                                         \
 	X(rp_cnp_handled)                                                      \
 	X(rp_cnp_ignored) /* no congestion control here */                     \

@@ -154,6 +154,12 @@ struct rx_frame {
 	uint16_t sport;
 };
 
+/* It came with CE, "congestion experienced" [RFC3168 5]. */
+static inline bool rx_marked(const struct rx_frame *f)
+{
+	return (f->tos & 3) == 3;
+}
+
 /* Where a frame goes; in a QP and in an AH. The driver reads it. */
 struct path {
 	struct gid sgid, dgid;

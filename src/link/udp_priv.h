@@ -168,6 +168,7 @@ struct udp_rx {
 	struct udp_id_guess guess[2][UDP_ID_GUESSES];
 	udp_link_rx_fn fn; /* of the udp_link_rx() under way */
 	void *fn_ctx;
+	bool overflowed; /* news with the datagram in hand */
 };
 
 struct udp_link {

@@ -25,6 +25,7 @@
 
 #include "base/bytes.h"
 #include "link/udp_priv.h"
+#include "wire/net.h"
 
 int udp_rx_init(struct udp_link *l)
 {
@@ -185,6 +186,20 @@ static bool icrc_check(struct udp_link *l, struct rocev2_flow *f,
 
 /* ---- datagrams ---- */
 
+/* The first datagram after some that found our buffer full passes the news on
+ * as a switch with a full queue would: with the mark "congestion experienced",
+ * where the sender knows of marks. On the wire it had none. */
+static void deliver(struct udp_link *l, struct rocev2_flow *f,
+		    const uint8_t *pkt, size_t len)
+{
+	uint8_t tos = f->tos;
+
+	if (l->rx.overflowed && (tos & ECN_CE) != ECN_NOT_ECT)
+		f->tos |= ECN_CE;
+	l->rx.fn(l->rx.fn_ctx, f, pkt, len);
+	f->tos = tos;
+}
+
 /* Frame `index` of its datagram. True: it was given to the callback. */
 static bool rx_frame(struct udp_link *l, struct rocev2_flow *f, uint8_t *pkt,
 		     size_t len, unsigned index)
@@ -200,7 +215,7 @@ static bool rx_frame(struct udp_link *l, struct rocev2_flow *f, uint8_t *pkt,
 		return false;
 	if (l->tap)
 		l->tap(l->tap_ctx, false, f, pkt, len);
-	l->rx.fn(l->rx.fn_ctx, f, pkt, len - ICRC_BYTES);
+	deliver(l, f, pkt, len - ICRC_BYTES);
 	return true;
 }
 
@@ -234,6 +249,7 @@ static void rx_overflow(struct udp_link *l, struct udp_rx_sock *s, uint32_t now)
 		return;
 	l->count.rx_overflow += now - s->dropped;
 	s->dropped = now;
+	l->rx.overflowed = true;
 }
 
 /* Reads what came with the datagram; returns the size to split at. */
@@ -280,6 +296,7 @@ static unsigned rx_datagram(struct udp_link *l, struct udp_rx_sock *s,
 	size_t split;
 
 	l->count.rx_messages++;
+	l->rx.overflowed = false;
 	if (h->msg_flags & MSG_TRUNC) {
 		l->count.rx_truncated++;
 		return 0;

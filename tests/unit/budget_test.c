@@ -154,8 +154,8 @@ static void test_leave(void **state)
 	assert_int_equal(c.woken, 1);
 }
 
-/* A loss halves the bound, once for a bound's worth of acknowledgements; those
- * bring it back in steps of a 16th. */
+/* Congestion halves the bound, once for a bound's worth of acknowledgements; 32
+ * times that bring a 16th of the limit back. */
 static void test_learns(void **state)
 {
 	struct budget b;
@@ -163,26 +163,25 @@ static void test_learns(void **state)
 	(void)state;
 	budget_init(&b, 1600);
 	assert_int_equal(budget_bound(&b), 1600);
-	assert_true(budget_lost(&b));
+	assert_true(budget_cut(&b));
 	assert_int_equal(budget_bound(&b), 800);
-	assert_false(budget_lost(&b));
+	assert_false(budget_cut(&b));
 	budget_acked(&b, 799);
-	assert_false(budget_lost(&b));
+	assert_false(budget_cut(&b));
+	assert_int_equal(budget_bound(&b), 800);
+	budget_acked(&b, 800 * 31);
 	assert_int_equal(budget_bound(&b), 800);
 	budget_acked(&b, 1);
 	assert_int_equal(budget_bound(&b), 900);
-	for (uint32_t bound = 450; bound > 100; bound /= 2) {
-		assert_true(budget_lost(&b));
-		assert_int_equal(budget_bound(&b), bound);
-		b.cut = false;
+	assert_true(budget_cut(&b));
+	assert_int_equal(budget_bound(&b), 450);
+	for (int i = 0; i < 4; i++) { /* the least */
+		budget_acked(&b, 450);
+		assert_true(budget_cut(&b));
 	}
-	for (int i = 0; i < 3; i++) { /* the least */
-		b.cut = false;
-		assert_true(budget_lost(&b));
-	}
-	assert_int_equal(budget_bound(&b), 100);
-	for (uint32_t bound = 200; bound < 2000; bound += 100) {
-		budget_acked(&b, budget_bound(&b));
+	assert_int_equal(budget_bound(&b), 200);
+	for (uint32_t bound = 300; bound < 2000; bound += 100) {
+		budget_acked(&b, 32 * budget_bound(&b));
 		assert_int_equal(budget_bound(&b), bound < 1600 ? bound : 1600);
 	}
 }
@@ -196,7 +195,7 @@ static void test_learns_unbounded(void **state)
 	(void)state;
 	user_init(&u);
 	budget_init(&b, 0);
-	assert_false(budget_lost(&b));
+	assert_false(budget_cut(&b));
 	budget_share(&b, 5);
 	budget_acked(&b, 100);
 	assert_int_equal(budget_bound(&b), 0);
@@ -218,12 +217,12 @@ static void test_share(void **state)
 	budget_share(&b, 10);
 	assert_false(budget_take(&b, 50, &u.w, 1000000000));
 	assert_true(budget_take(&b, 50, &u.w, 1000000010));
-	/* What losses taught may be less than half. */
+	/* What congestion taught may be less than half. */
 	budget_share(&b, 1000000010);
-	assert_true(budget_lost(&b));
+	assert_true(budget_cut(&b));
 	assert_int_equal(budget_bound(&b), 50);
-	b.cut = false;
-	assert_true(budget_lost(&b));
+	b.fresh_cut = false;
+	assert_true(budget_cut(&b));
 	assert_int_equal(budget_bound(&b), 25);
 }
 
@@ -243,7 +242,7 @@ static void test_overdrawn(void **state)
 	assert_false(budget_take(&b, 20, &c.w, 0));
 	assert_false(budget_take_over(&b, 20, &c.w));
 	assert_false(budget_take(&b, 20, &d.w, 0));
-	assert_true(budget_lost(&b));
+	assert_true(budget_cut(&b));
 	assert_int_equal(c.woken, 1);
 	assert_int_equal(d.woken, 1);
 	assert_false(budget_take(&b, 20, &c.w, 0));

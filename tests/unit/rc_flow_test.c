@@ -347,57 +347,67 @@ static void many_share_a_budget(void **state)
 	}
 }
 
-/* Loses the nth packet that host 0 sends with payload; counts both kinds of
- * bytes that are under way to host 1 or asked for. */
-struct loser {
-	struct meter m;
+/* Marks the nth packet with payload from one of the hosts. */
+struct marker {
+	int from;
 	uint32_t nth;
 };
 
-static struct rig_fate lose_one(struct rig *r, int from, const struct pkt *p,
+static struct rig_fate mark_one(struct rig *r, int from, const struct pkt *p,
 				void *arg)
 {
-	struct loser *l = arg;
-	struct rig_fate f = metered(r, from, p, &l->m);
+	struct marker *m = arg;
+	struct rig_fate f = { .copies = 1 };
 
-	if (from == 0 && p->payload_bytes && --l->nth == 0)
-		f.copies = 0;
+	(void)r;
+	if (from == m->from && p->payload_bytes && --m->nth == 0)
+		f.ce = true;
 	return f;
 }
 
-/* A lost packet halves the destination's budget for all of its QPs; without
- * timers nobody is left with packets that nobody acknowledges. */
-static void loss_shrinks(void **state)
+static void congested(struct rig_conf *c, enum wr_opcode op, struct marker *m)
+{
+	struct rig *r = rig_new(c);
+	struct qp *qp[6][2];
+	uint32_t i;
+
+	for (i = 0; i < ARRAY_SIZE(qp); i++)
+		rig_pair(r, qp[i]);
+	r->fate = mark_one;
+	r->fate_arg = m;
+	for (i = 0; i < ARRAY_SIZE(qp); i++)
+		post_on(r, qp[i][0], op, 40 * MTU, i);
+	rig_settle(r);
+	assert_int_equal(rig_counter(r, 0, req_write_msgs) +
+				 rig_counter(r, 0, req_read_msgs),
+			 6);
+	assert_int_equal(rig_counter(r, 0, req_budget_cuts), 1);
+	assert_int_equal(rig_counter(r, 0, req_retransmits), 0);
+	for (i = 0; i < ARRAY_SIZE(qp); i++) {
+		assert_int_equal(qp_destroy(qp[i][0]), 0);
+		assert_int_equal(qp_destroy(qp[i][1]), 0);
+	}
+	rig_free(r);
+}
+
+/* A CNP halves the destination's budget for all of its QPs, a mark on a READ
+ * response the one for READs. Without timers nobody is left with packets that
+ * nobody acknowledges, though more is in flight than may be. */
+static void congestion_shrinks(void **state)
 {
 	uint32_t nth;
 
 	(void)state;
-	for (nth = 1; nth < 32; nth++) { /* the 32nd fills it and asks */
+	for (nth = 1; nth < 60; nth++) {
 		struct rig_conf c = { .dest_budget = 32 * charge(MTU),
+				      .read_budget = 32 * charge(MTU),
 				      .timeout = 255,
-				      .retry_cnt = 1,
 				      .burst_pkts = 1 + nth % 7,
+				      .dcqcn = &dcqcn_connectx,
 				      .max_wr = 32 };
-		struct rig *r = rig_new(&c);
-		struct qp *qp[6][2];
-		struct loser l = { .nth = nth };
-		uint32_t i;
 
-		for (i = 0; i < ARRAY_SIZE(qp); i++)
-			rig_pair(r, qp[i]);
-		r->fate = lose_one;
-		r->fate_arg = &l;
-		for (i = 0; i < ARRAY_SIZE(qp); i++)
-			post_on(r, qp[i][0], WR_WRITE, 40 * MTU, i);
-		rig_settle(r);
-		assert_int_equal(rig_counter(r, 0, req_write_msgs), 6);
-		assert_int_equal(rig_counter(r, 0, req_budget_cuts), 1);
-		assert_int_equal(rig_counter(r, 0, req_seq_naks), 1);
-		for (i = 0; i < ARRAY_SIZE(qp); i++) {
-			assert_int_equal(qp_destroy(qp[i][0]), 0);
-			assert_int_equal(qp_destroy(qp[i][1]), 0);
-		}
-		rig_free(r);
+		congested(&c, WR_WRITE, &(struct marker){ 0, nth });
+		congested(&c, WR_READ, &(struct marker){ 1, nth });
 	}
 }
 
@@ -583,7 +593,7 @@ int main(void)
 		cmocka_unit_test(fence),
 		cmocka_unit_test(destination_budget),
 		cmocka_unit_test(many_share_a_budget),
-		cmocka_unit_test(loss_shrinks),
+		cmocka_unit_test(congestion_shrinks),
 		cmocka_unit_test(both_ways_share),
 		cmocka_unit_test(psn_window),
 		cmocka_unit_test(the_dead_hold_nothing),

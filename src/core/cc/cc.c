@@ -158,7 +158,7 @@ void cc_received(struct qp *qp, const struct rx_frame *f, int64_t now_ns)
 {
 	struct cc_flow *flow = &qp->cc;
 
-	if ((f->tos & ECN_CE) != ECN_CE)
+	if (!rx_marked(f))
 		return;
 	HCA_COUNT(qp->hca, np_ecn_marked);
 	if (!ops_of(qp) || qp->type == QP_TYPE_UD || now_ns < flow->cnp_at_ns)
@@ -179,6 +179,9 @@ void cc_cnp(struct qp *qp, int64_t now_ns)
 	HCA_COUNT(qp->hca, rp_cnp_handled);
 	if (ops->cnp(&qp->cc, params_of(qp), now_ns))
 		HCA_COUNT(qp->hca, rp_rate_cuts);
+	if (qp_dest_budget(qp))
+		HCA_ADD(qp->hca, req_budget_cuts,
+			budget_cut(qp_dest_budget(qp)));
 	set_timer(qp);
 }
 

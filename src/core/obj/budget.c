@@ -3,7 +3,9 @@
 
 #include "base/assert.h"
 
-#define STEPS 16 /* from the least bound to the limit */
+#define LEAST 8 /* of so many parts of the limit one is always allowed */
+#define STEP 16 /* so many steps up are the limit ... */
+#define EACH 32 /* ... each after so many bounds' worth of acknowledgements */
 /* Longer than a receiver stands still on a busy machine: what it has not read
  * lies in its buffer meanwhile. */
 #define SHARE_NS 1000000000
@@ -127,29 +129,34 @@ void budget_give(struct budget *b, uint32_t n)
 	}
 }
 
-static uint32_t step(const struct budget *b)
+/* The n-th part of the limit. */
+static uint32_t part(const struct budget *b, uint32_t n)
 {
-	return b->limit / STEPS ? b->limit / STEPS : 1;
+	return b->limit / n ? b->limit / n : 1;
 }
 
 void budget_acked(struct budget *b, uint32_t n)
 {
+	uint32_t step = part(b, STEP);
+
 	b->acked += n;
-	if (b->acked < b->bound)
+	if (b->acked >= b->bound)
+		b->fresh_cut = false;
+	if (b->acked < (uint64_t)b->bound * EACH)
 		return;
 	b->acked = 0;
-	b->cut = false;
-	b->bound =
-		b->limit - b->bound > step(b) ? b->bound + step(b) : b->limit;
+	b->bound = b->limit - b->bound > step ? b->bound + step : b->limit;
 }
 
-bool budget_lost(struct budget *b)
+bool budget_cut(struct budget *b)
 {
-	if (b->limit == 0 || b->cut)
+	uint32_t least = part(b, LEAST);
+
+	if (b->limit == 0 || b->fresh_cut)
 		return false;
-	b->cut = true;
+	b->fresh_cut = true;
 	b->acked = 0;
-	b->bound = b->bound / 2 > step(b) ? b->bound / 2 : step(b);
+	b->bound = b->bound / 2 > least ? b->bound / 2 : least;
 	if (overdrawn(b))
 		wake_all(b);
 	return true;

@@ -11,10 +11,12 @@
  *
  * The limit is what fits a buffer that nobody else fills. What is allowed at a
  * time is less when somebody does: half while the same buffer takes requests
- * and READ responses (budget_share), and what losses have taught
- * (budget_lost): each halves the bound, down to a 16th of the limit, and each
- * bound's worth of acknowledgements brings a 16th back. Where several hosts
- * send to one process they come to share its buffer in this way.
+ * and READ responses (budget_share), and what congestion has taught
+ * (budget_cut): news of it halve the bound, down to an 8th of the limit, and 32
+ * times the bound's worth of acknowledgements bring a 16th back. Where several
+ * hosts send to one process they come to share its buffer in this way; and
+ * since it fills when its owner stands still now and then, what was learned has
+ * to last for longer than a few round trips.
  *
  * A bound that shrinks below what is in flight is overdrawn. Then everybody in
  * line is woken: packets that nobody asked to acknowledge would hold their
@@ -33,8 +35,9 @@ struct budget {
 	uint32_t limit; /* 0: unbounded, and nothing is counted */
 	uint32_t bound; /* learned: limit / 16 .. limit */
 	uint64_t acked; /* bytes acknowledged since the bound last moved */
-	bool cut;    /* since then no bound's worth: losses are of one kind */
-	bool shared; /* half of the limit at most ... */
+	bool fresh_cut; /* not all that was in flight at the last cut is
+			   acknowledged: more of the same is no news */
+	bool shared;	/* half of the limit at most ... */
 	int64_t shared_until_ns; /* ... until then */
 	uint32_t used;
 	struct dlist waiters; /* struct budget_wait.node, longest first */
@@ -73,9 +76,10 @@ void budget_give(struct budget *b, uint32_t n);
 /* n of what is given back was acknowledged: the bound grows. */
 void budget_acked(struct budget *b, uint32_t n);
 
-/* Something of it was lost. True: the bound was halved; false: that was so
- * since the last bound's worth of acknowledgements, and once is enough. */
-bool budget_lost(struct budget *b);
+/* The receive buffer overflowed, or there is congestion on the way to it. True:
+ * the bound was halved; false: it was, less than a bound's worth of
+ * acknowledgements ago, and once is enough. */
+bool budget_cut(struct budget *b);
 
 /* The receive buffer is known to take other traffic, for some time to come. */
 void budget_share(struct budget *b, int64_t now_ns);

@@ -103,11 +103,13 @@ static void check(struct qp *qp)
 void rc_rx(struct qp *qp, const struct rx_frame *f, const struct pkt *pkt,
 	   int64_t now_ns)
 {
-	(void)f;
-	if (pkt->info->flags & OPCODE_RESPONSE)
+	if (pkt->info->flags & OPCODE_RESPONSE) {
+		if (pkt->info->flags & OPCODE_READ && rx_marked(f))
+			rc_flow_marked(qp);
 		rc_cmp_rx(qp, pkt, now_ns);
-	else
+	} else {
 		rc_rsp_rx(qp, pkt, now_ns);
+	}
 	check(qp);
 }
 

@@ -116,7 +116,6 @@ static void retry(struct qp *qp, int64_t now_ns)
 	}
 	rc->cmp.went_back = true;
 	rc->cmp.probing = false;
-	rc_flow_lost(qp);
 	rc_req_go_back(qp);
 }
 

@@ -231,14 +231,9 @@ void rc_flow_acked(struct qp *qp, const struct wqe *w, uint32_t off, uint32_t n)
 	give_dest(qp, n * w->pkt_charge);
 }
 
-void rc_flow_lost(struct qp *qp)
+void rc_flow_marked(struct qp *qp)
 {
-	const struct wqe *w = rc_head(qp);
-	struct budget *b = qp_dest_budget(qp);
-
-	if (w && rc_is_rd(w))
-		b = &qp->hca->read_budget;
-	HCA_ADD(qp->hca, req_budget_cuts, budget_lost(b));
+	HCA_ADD(qp->hca, req_budget_cuts, budget_cut(&qp->hca->read_budget));
 }
 
 void rc_flow_peer_reads(struct qp *qp)

@@ -43,8 +43,9 @@ bool rc_flow_wants_ack(struct qp *qp, const struct wqe *w);
 void rc_flow_acked(struct qp *qp, const struct wqe *w, uint32_t off,
 		   uint32_t n);
 
-/* The packet at una, or its answer, was lost: less may be in flight. */
-void rc_flow_lost(struct qp *qp);
+/* A response says that there is congestion on its way to us: fewer READ
+ * responses may be under way. */
+void rc_flow_marked(struct qp *qp);
 
 /* Requests with payload come from the peer, or it READs from us: READ responses
  * and requests share one receive buffer, ours or the peer's. */
