@@ -50,6 +50,7 @@
 	X(rsp_acks)                                                            \
 	X(rsp_rnr_naks)                                                        \
 	X(rsp_seq_naks)                                                        \
+	X(rsp_refs_lost) /* of those, for a payload that could not be had */   \
 	X(rsp_inv_req_naks)                                                    \
 	X(rsp_access_naks)                                                     \
 	X(rsp_op_naks)                                                         \

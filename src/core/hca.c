@@ -134,6 +134,7 @@ struct hca *hca_new(const struct hca_config *cfg, const struct hca_ops *ops,
 	atomic_init(&hca->bells, NULL);
 	for (size_t i = 0; i < ARRAY_SIZE(hca->ready); i++)
 		dlist_init(&hca->ready[i]);
+	dlist_init(&hca->parked);
 	dlist_init(&hca->events);
 	dlist_init(&hca->overruns);
 	dlist_init(&hca->dests);

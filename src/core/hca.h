@@ -82,6 +82,20 @@ struct hca_ops {
 	 * grant: what qp_query_grant() says of this QP may have changed. */
 	enum direct_verdict (*direct)(void *ctx, const struct direct_req *r);
 	void (*grant)(void *ctx, const struct qp *qp);
+
+	/* For links that carry more than packets (docs/same-host.md); all may
+	 * be NULL, all are called inside the engine.
+	 * path_out: chooses the path's way out (p->out, p->frame_bytes, 0 and 0
+	 * before) for a QP that goes to RTR and for each UD send.
+	 * mem_fetch: like mem_write, from offset off of a received frame's
+	 * payload that is elsewhere. -EAGAIN: that cannot be had, or not be
+	 * told from -EFAULT; the packets count as lost.
+	 * refs_void: this QP's WQEs are about to be given back: references into
+	 * their memory that are still under way must not be used any more. */
+	void (*path_out)(void *ctx, struct path *p, uint32_t dest_qpn);
+	int (*mem_fetch)(void *ctx, uint64_t va, const void *away, uint32_t off,
+			 size_t len);
+	void (*refs_void)(void *ctx, uint32_t qpn);
 };
 
 struct rx_frame;
@@ -152,6 +166,13 @@ struct rx_frame {
 	uint8_t ttl;
 	uint32_t flow_label;
 	uint16_t sport;
+	/* RC only: the payload is not in pkt (which ends with the headers, BTH
+	 * pad 0) but payload_bytes at `away`, the driver's word for mem_fetch;
+	 * pkts: consecutive packets of one message in it, the first has the
+	 * PSN. NULL, 0 and 0: an ordinary packet. */
+	const void *away;
+	uint32_t payload_bytes;
+	uint32_t pkts;
 };
 
 /* It came with CE, "congestion experienced" [RFC3168 5]. */
@@ -172,7 +193,18 @@ struct path {
 	uint8_t hop_limit;
 	uint32_t flow_label;
 	uint16_t sport; /* 0xc000..0xffff, from flow label or the QPN pair */
+	/* The driver's: which way out (0: the network), and how much payload
+	 * one frame may stand for (0: a packet's). */
+	uint16_t out;
+	uint32_t frame_bytes;
 };
+#define HCA_OUTS 256
+
+/* A piece of user memory; its key was checked. */
+struct tx_ref {
+	uint64_t va, len_bytes;
+};
+#define TX_REFS_MAX 16
 
 struct tx_frame {
 	uint8_t *pkt; /* the driver's buffer; core writes BTH to pad */
@@ -183,6 +215,12 @@ struct tx_frame {
 	uint8_t sl;  /* its class */
 	bool cnp;    /* a congestion notification packet */
 	void *owner; /* core's; for hca_tx_done */
+	/* Where path.frame_bytes allows: pkt ends with the headers (BTH pad 0)
+	 * and stands for pkts packets of one message, whose payload is this
+	 * memory. It stays as it is until the peer has acknowledged it, or
+	 * refs_void was called. pkts is 1 and nrefs 0 for a packet. */
+	uint32_t pkts, nrefs, payload_bytes;
+	struct tx_ref ref[TX_REFS_MAX];
 };
 
 /* ---- life ---- */
@@ -210,6 +248,17 @@ void hca_rx(struct hca *hca, const struct rx_frame *f, int64_t now_ns);
 bool hca_tx(struct hca *hca, uint32_t class_mask, struct tx_frame *frame,
 	    int64_t now_ns);
 void hca_tx_done(struct hca *hca, const struct tx_frame *frame);
+
+/* Instead of hca_tx_done: the link could not read a frame's references. The
+ * same packets come again one by one. */
+void hca_tx_refused(struct hca *hca, const struct tx_frame *frame);
+
+/* Way `out` takes no frames (its ring is full), or does again: QPs whose next
+ * frame would go there wait, and stand in nobody's way. */
+void hca_out_block(struct hca *hca, unsigned out);
+void hca_out_unblock(struct hca *hca, unsigned out);
+/* Way `out` is no more: paths that have it go through the network. */
+void hca_out_gone(struct hca *hca, unsigned out);
 
 /* A hint that hca_tx would now say true: O(1). */
 bool hca_tx_pending(const struct hca *hca);

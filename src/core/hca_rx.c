@@ -42,6 +42,28 @@ struct qp *hca_find_qp(struct hca *hca, uint32_t qpn)
 	return idtab_get(hca->qps, qpn & low);
 }
 
+/* Only requests that carry payload, of RC, may be more than a packet. */
+static bool may_be_away(const struct rx_frame *f, const struct pkt *pkt)
+{
+	return opcode_transport(pkt->bth.opcode) == TRANSPORT_RC &&
+	       (pkt->info->flags & (OPCODE_SEND | OPCODE_WRITE)) &&
+	       pkt->payload_bytes == 0 && pkt->bth.pad == 0 && f->pkts > 0 &&
+	       f->pkts <= f->payload_bytes && f->payload_bytes <= INT32_MAX;
+}
+
+static bool take_away(const struct rx_frame *f, struct pkt *pkt)
+{
+	if (LIKELY(!f->away))
+		return true;
+	if (!may_be_away(f, pkt))
+		return false;
+	pkt->away = f->away;
+	pkt->payload = NULL;
+	pkt->payload_bytes = f->payload_bytes;
+	pkt->pkts = f->pkts;
+	return true;
+}
+
 static bool is_built(const struct bth *bth)
 {
 	enum transport t = opcode_transport(bth->opcode);
@@ -103,8 +125,9 @@ void hca_rx(struct hca *hca, const struct rx_frame *f, int64_t now_ns)
 	struct qp *qp;
 
 	hca->now_ns = now_ns;
-	HCA_COUNT(hca, rx_pkts);
-	if (pkt_decode(&pkt, f->pkt, f->len_bytes) != PKT_OK) {
+	HCA_ADD(hca, rx_pkts, f->away ? f->pkts : 1);
+	if (pkt_decode(&pkt, f->pkt, f->len_bytes) != PKT_OK ||
+	    !take_away(f, &pkt)) {
 		HCA_COUNT(hca, rx_drop_malformed);
 		return;
 	}

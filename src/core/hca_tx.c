@@ -8,6 +8,7 @@
 
 #include "core/obj/cq.h"
 #include "core/obj/hca_priv.h"
+#include "core/obj/idtab.h"
 #include "core/obj/qp.h"
 
 static void link_ready(struct qp *qp, bool first)
@@ -35,6 +36,40 @@ void qp_unsched(struct qp *qp)
 	dlist_remove(&qp->sched_node);
 	if (dlist_empty(&qp->hca->ready[qp->sl]))
 		qp->hca->ready_mask &= ~(1u << qp->sl);
+}
+
+bool qp_park_if_blocked(struct qp *qp, uint16_t out)
+{
+	ASSERT(out < HCA_OUTS);
+	if (LIKELY(!qp->hca->out_blocked[out]))
+		return false;
+	qp_unsched(qp);
+	qp->parked_out = out;
+	dlist_push_back(&qp->hca->parked, &qp->sched_node);
+	return true;
+}
+
+void hca_out_block(struct hca *hca, unsigned out)
+{
+	ASSERT(out > 0 && out < HCA_OUTS);
+	hca->out_blocked[out] = true;
+}
+
+void hca_out_unblock(struct hca *hca, unsigned out)
+{
+	struct dlist *n, *next;
+
+	ASSERT(out > 0 && out < HCA_OUTS);
+	hca->out_blocked[out] = false;
+	for (n = hca->parked.next; n != &hca->parked; n = next) {
+		struct qp *qp = CONTAINER_OF(n, struct qp, sched_node);
+
+		next = n->next;
+		if (qp->parked_out != out)
+			continue;
+		dlist_remove(n);
+		link_ready(qp, false);
+	}
 }
 
 void qp_set_sl(struct qp *qp, uint8_t sl)
@@ -75,14 +110,15 @@ static void end_burst(struct qp *qp, uint32_t sl)
 }
 
 /* Back on the list after a frame: in front while its burst lasts. */
-static void requeue(struct qp *qp, uint32_t sl)
+static void requeue(struct qp *qp, uint32_t sl, uint32_t pkts)
 {
 	bool more;
 
 	qp_unsched(qp);
 	if (qp->burst_left == 0)
 		qp->burst_left = qp->hca->cfg.burst_pkts;
-	more = --qp->burst_left > 0 && qp->sl == sl;
+	qp->burst_left -= pkts < qp->burst_left ? pkts : qp->burst_left;
+	more = qp->burst_left > 0 && qp->sl == sl;
 	if (!more)
 		end_burst(qp, sl);
 	link_ready(qp, more);
@@ -97,6 +133,9 @@ static void preset(struct qp *qp, struct tx_frame *f)
 	f->cnp = false;
 	f->owner = qp;
 	f->len_bytes = 0;
+	f->pkts = 1;
+	f->nrefs = 0;
+	f->payload_bytes = 0;
 }
 
 static void count(struct hca *hca, const struct tx_frame *f, int64_t now_ns)
@@ -105,9 +144,10 @@ static void count(struct hca *hca, const struct tx_frame *f, int64_t now_ns)
 			  (f->pkt[1] >> 4 & 3u); /* pad */
 
 	ASSERT(f->len_bytes >= around && f->len_bytes <= PKT_MAX);
-	HCA_COUNT(hca, tx_pkts);
-	HCA_ADD(hca, tx_payload_bytes, f->len_bytes - around);
-	if (f->len_bytes > around)
+	HCA_ADD(hca, tx_pkts, f->pkts);
+	HCA_ADD(hca, tx_payload_bytes,
+		f->len_bytes - around + f->payload_bytes);
+	if (f->len_bytes > around && !f->path->out)
 		cc_sent(f->owner, f, now_ns);
 }
 
@@ -128,6 +168,10 @@ bool hca_tx(struct hca *hca, uint32_t class_mask, struct tx_frame *frame,
 	       (qp = take_ready(hca, class_mask))) {
 		uint32_t sl = qp->sl;
 
+		if (qp_park_if_blocked(qp, qp->path.out)) {
+			end_burst(qp, sl);
+			continue;
+		}
 		preset(qp, frame);
 		sent = qp->ops->tx(qp, frame, now_ns);
 		if (!sent) {
@@ -135,14 +179,15 @@ bool hca_tx(struct hca *hca, uint32_t class_mask, struct tx_frame *frame,
 			continue;
 		}
 		qp->tx_unfinished++;
-		requeue(qp, sl);
+		requeue(qp, sl, frame->pkts);
 		count(hca, frame, now_ns);
 	}
 	cq_settle(hca);
 	return sent;
 }
 
-void hca_tx_done(struct hca *hca, const struct tx_frame *frame)
+/* A frame is out of the way. */
+static void finished(struct hca *hca, const struct tx_frame *frame)
 {
 	struct qp *qp = frame->owner;
 
@@ -163,6 +208,39 @@ void hca_tx_done(struct hca *hca, const struct tx_frame *frame)
 bool hca_tx_paused(const struct hca *hca)
 {
 	return hca->direct_left == 0 && hca->ready_mask != 0;
+}
+
+void hca_tx_done(struct hca *hca, const struct tx_frame *frame)
+{
+	finished(hca, frame);
+}
+
+void hca_tx_refused(struct hca *hca, const struct tx_frame *frame)
+{
+	struct qp *qp = frame->owner;
+
+	ASSERT(frame->nrefs);
+	qp->ops->tx_refused(qp);
+	finished(hca, frame);
+}
+
+/* What was sent that way is lost, or was lost with its reader. */
+static void leave_out(struct qp *qp, unsigned out)
+{
+	if (qp->path.out != out)
+		return;
+	qp->path.out = 0;
+	qp->path.frame_bytes = 0;
+}
+
+void hca_out_gone(struct hca *hca, unsigned out)
+{
+	uint32_t pos = 0;
+	struct qp *qp;
+
+	while ((qp = idtab_next(hca->qps, &pos)))
+		leave_out(qp, out);
+	hca_out_unblock(hca, out);
 }
 
 bool hca_tx_pending(const struct hca *hca)

@@ -195,6 +195,8 @@ enum pkt_verdict pkt_decode(struct pkt *ret, const uint8_t *p, size_t len)
 	ret->payload = get_exths(&ret->ext, info->exth, p + BTH_BYTES);
 	ASSERT(ret->payload == p + info->hdr_bytes);
 	ret->payload_bytes = (uint32_t)(len - info->hdr_bytes - bth.pad);
+	ret->pkts = 1;
+	ret->away = NULL;
 	return PKT_OK;
 }
 

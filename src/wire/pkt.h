@@ -38,6 +38,11 @@ struct pkt {
 	const struct opcode_info *info; /* of bth.opcode */
 	const uint8_t *payload;		/* into the caller's bytes */
 	uint32_t payload_bytes;		/* without pad */
+	/* Of frames that never were on a wire (core/hca.h): consecutive packets
+	 * of one message that it stands for, and where the payload is when
+	 * payload is NULL. pkt_decode() says 1 and NULL. */
+	uint32_t pkts;
+	const void *away;
 };
 
 /* Decodes len bytes (ICRC already taken off). Total: any bytes give a

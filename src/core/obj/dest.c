@@ -3,7 +3,7 @@
 
 #include "core/obj/hca_priv.h"
 
-struct dest *dest_get(struct hca *hca, const struct gid *dgid,
+struct dest *dest_get(struct hca *hca, const struct path *path,
 		      uint32_t dest_qpn)
 {
 	uint32_t slot = dest_qpn >> hca->cfg.qpn_bits;
@@ -11,7 +11,8 @@ struct dest *dest_get(struct hca *hca, const struct gid *dgid,
 
 	for (struct dlist *n = hca->dests.next; n != &hca->dests; n = n->next) {
 		d = CONTAINER_OF(n, struct dest, node);
-		if (d->slot == slot && gid_eq(&d->dgid, dgid)) {
+		if (d->slot == slot && d->out == path->out &&
+		    gid_eq(&d->dgid, &path->dgid)) {
 			d->refs++;
 			return d;
 		}
@@ -19,10 +20,11 @@ struct dest *dest_get(struct hca *hca, const struct gid *dgid,
 	d = hca_alloc(hca, sizeof(*d));
 	if (!d)
 		return NULL;
-	d->dgid = *dgid;
+	d->dgid = path->dgid;
 	d->slot = slot;
+	d->out = path->out;
 	d->refs = 1;
-	budget_init(&d->budget, hca->cfg.dest_budget_bytes);
+	budget_init(&d->budget, path->out ? 0 : hca->cfg.dest_budget_bytes);
 	dlist_push_back(&hca->dests, &d->node);
 	return d;
 }

@@ -13,12 +13,13 @@ struct dest {
 	struct dlist node; /* hca->dests */
 	struct gid dgid;
 	uint32_t slot; /* destination QPN >> qpn_bits */
+	uint16_t out;  /* way out; unbounded unless 0, the network */
 	uint32_t refs; /* QPs */
 	struct budget budget;
 };
 
 /* Finds or makes the account and counts a user. NULL: no memory. [E] */
-struct dest *dest_get(struct hca *hca, const struct gid *dgid,
+struct dest *dest_get(struct hca *hca, const struct path *path,
 		      uint32_t dest_qpn);
 /* Harmless on NULL. [E] */
 void dest_put(struct hca *hca, struct dest *d);

@@ -28,8 +28,10 @@ struct hca {
 	uint32_t mrs, mws;	    /* in mkeys */
 	_Atomic(struct qp *) bells; /* MPSC stack of rung QPs */
 	struct dlist
-		ready[16];     /* hca_tx.c: by SL, QPs with something to send */
-	uint32_t ready_mask;   /* bit sl: list not empty */
+		ready[16];   /* hca_tx.c: by SL, QPs with something to send */
+	uint32_t ready_mask; /* bit sl: list not empty */
+	struct dlist parked; /* QPs whose way out is blocked */
+	bool out_blocked[HCA_OUTS];
 	uint32_t turn_sl;      /* class whose turn it is */
 	uint32_t direct_left;  /* bytes that this hca_tx() may still copy */
 	struct dlist cnps;     /* cc.c: struct cc_flow.cnp_due, oldest first */

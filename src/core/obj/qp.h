@@ -53,6 +53,8 @@ struct transport_ops {
 	 * a transport that has it gets its WQEs flushed only when no frame is
 	 * out, since those that went out complete with success. */
 	void (*tx_done)(struct qp *qp);
+	/* hca_tx_refused(). NULL where no frame has references. */
+	void (*tx_refused)(struct qp *qp);
 	/* Before the QP goes away: cancel timers, leave budget lines. */
 	void (*fini)(struct qp *qp);
 	/* Accepts an opcode at post? (enum wr_opcode) */
@@ -114,6 +116,7 @@ struct qp {
 	struct dlist sched_node;
 	uint32_t burst_left;
 	uint32_t tx_unfinished; /* frames between hca_tx and hca_tx_done */
+	uint16_t parked_out;	/* on hca->parked: what it waits for */
 
 	struct cc_flow cc;	 /* cc.c */
 	struct event_src events; /* hca_event.c */
@@ -130,6 +133,10 @@ struct qp *hca_find_qp(struct hca *hca, uint32_t qpn);
 
 /* This QP has (or may have) something to send. Harmless when linked. */
 void qp_sched(struct qp *qp);
+
+/* Waits (returning true) when the way out is blocked; then the scheduler
+ * forgets it until that opens. */
+bool qp_park_if_blocked(struct qp *qp, uint16_t out);
 
 /* Off the ready list. */
 void qp_unsched(struct qp *qp);

@@ -319,6 +319,20 @@ static void derive(struct qp *qp, uint32_t mask, const struct path *path)
 	}
 }
 
+static void choose_out(struct qp *qp, const struct qp_attr *attr, uint32_t mask,
+		       struct path *path)
+{
+	const struct hca *hca = qp->hca;
+
+	if (hca->ops->path_out)
+		hca->ops->path_out(hca->ops_ctx, path,
+				   mask & DQPN ? attr->dest_qpn
+					       : qp->attr.dest_qpn);
+	/* Accounts by reference are of connections that acknowledge. */
+	if (qp->type != QP_TYPE_RC)
+		path->frame_bytes = 0;
+}
+
 /* The account of the peer's process, once the peer is known. */
 static int join_dest(struct qp *qp, const struct qp_attr *attr,
 		     const struct path *path, enum qp_state to)
@@ -326,7 +340,7 @@ static int join_dest(struct qp *qp, const struct qp_attr *attr,
 	if (!qp->ops->reliable || to != QP_STATE_RTR)
 		return 0;
 	ASSERT(!qp->dest);
-	qp->dest = dest_get(qp->hca, &path->dgid, attr->dest_qpn);
+	qp->dest = dest_get(qp->hca, path, attr->dest_qpn);
 	return qp->dest ? 0 : -ENOMEM;
 }
 
@@ -382,7 +396,9 @@ int qp_modify(struct qp *qp, const struct qp_attr *attr, uint32_t mask,
 	if (qp->ops->prepare)
 		rc = qp->ops->prepare(qp, attr, mask);
 	if (!rc)
-		rc = join_dest(qp, attr, &path, to);
+		if (mask & AV)
+			choose_out(qp, attr, mask, &path);
+	rc = join_dest(qp, attr, &path, to);
 	if (rc)
 		return rc;
 	store_common(&qp->attr, attr, mask);

@@ -132,19 +132,6 @@ static int piece_read(struct hca *hca, const struct pd *pd,
 	return 0;
 }
 
-static int piece_write(struct hca *hca, const struct pd *pd,
-		       const struct piece *p, const uint8_t *src)
-{
-	const struct mkey *k;
-	uint64_t va;
-
-	k = mkey_local(hca, pd, p->lkey, p->addr, p->len, ACCESS_LOCAL_WRITE,
-		       &va);
-	if (!k)
-		return -EACCES;
-	return k->null ? 0 : hca->ops->mem_write(hca->ops_ctx, va, src, p->len);
-}
-
 enum wc_status wqe_gather(struct hca *hca, const struct pd *pd, struct wqe *w,
 			  uint32_t off, uint32_t len, uint8_t *dst)
 {
@@ -167,18 +154,82 @@ enum wc_status wqe_gather(struct hca *hca, const struct pd *pd, struct wqe *w,
 	return WC_SUCCESS;
 }
 
+uint32_t wqe_refs(struct hca *hca, const struct pd *pd, struct wqe *w,
+		  uint32_t off, uint32_t len, struct tx_ref *ret, uint32_t max)
+{
+	uint32_t i = 0, n = 0;
+	struct piece p;
+	uint64_t va;
+
+	ASSERT(off + len >= off && off + len <= w->len_bytes);
+	if (w->flags & WR_INLINE)
+		return 0;
+	for (; len; len -= p.len) {
+		const struct mkey *k;
+
+		if (n == max ||
+		    !next_piece(wqe_sge(w), w->num_sge, &i, &off, len, &p))
+			return 0;
+		k = mkey_local(hca, pd, p.lkey, p.addr, p.len, 0, &va);
+		if (!k || k->null)
+			return 0;
+		ret[n++] = (struct tx_ref){ .va = va, .len_bytes = p.len };
+	}
+	return n;
+}
+
+/* Where received bytes come from: our memory, or wherever `away` says. */
+struct source {
+	const uint8_t *bytes; /* NULL: away */
+	const void *away;
+	uint32_t off; /* of away */
+};
+
+static int store(struct hca *hca, uint64_t va, const struct source *s,
+		 uint32_t n)
+{
+	if (s->bytes)
+		return hca->ops->mem_write(hca->ops_ctx, va, s->bytes, n);
+	return hca->ops->mem_fetch(hca->ops_ctx, va, s->away, s->off, n);
+}
+
+static int piece_write(struct hca *hca, const struct pd *pd,
+		       const struct piece *p, struct source *s)
+{
+	const struct mkey *k;
+	uint64_t va;
+	int err;
+
+	k = mkey_local(hca, pd, p->lkey, p->addr, p->len, ACCESS_LOCAL_WRITE,
+		       &va);
+	if (!k)
+		return -EACCES;
+	err = k->null ? 0 : store(hca, va, s, p->len);
+	s->off += p->len;
+	if (s->bytes)
+		s->bytes += p->len;
+	return err;
+}
+
+/* *ret_lost: the source failed. */
 static enum wc_status scatter(struct hca *hca, const struct pd *pd,
 			      const struct sge *sge, uint32_t num_sge,
-			      uint32_t off, uint32_t len, const uint8_t *src)
+			      uint32_t off, uint32_t len, struct source s,
+			      bool *ret_lost)
 {
 	uint32_t i = 0;
 	struct piece p;
+	int err;
 
-	for (; len; len -= p.len, src += p.len) {
+	*ret_lost = false;
+	for (; len; len -= p.len) {
 		if (!next_piece(sge, num_sge, &i, &off, len, &p))
 			return WC_LOC_LEN_ERR;
-		if (piece_write(hca, pd, &p, src))
+		err = piece_write(hca, pd, &p, &s);
+		if (err) {
+			*ret_lost = err == -EAGAIN;
 			return WC_LOC_PROT_ERR;
+		}
 	}
 	return WC_SUCCESS;
 }
@@ -186,15 +237,37 @@ static enum wc_status scatter(struct hca *hca, const struct pd *pd,
 enum wc_status wqe_scatter(struct hca *hca, const struct pd *pd, struct wqe *w,
 			   uint32_t off, uint32_t len, const uint8_t *src)
 {
+	bool lost;
+
 	ASSERT(!(w->flags & WR_INLINE));
-	return scatter(hca, pd, wqe_sge(w), w->num_sge, off, len, src);
+	return scatter(hca, pd, wqe_sge(w), w->num_sge, off, len,
+		       (struct source){ .bytes = src }, &lost);
+}
+
+static bool within(const struct rwqe *w, uint32_t off, uint32_t len)
+{
+	return off <= w->len_bytes && len <= w->len_bytes - off;
 }
 
 enum wc_status rwqe_scatter(struct hca *hca, const struct pd *pd,
 			    const struct rwqe *w, uint32_t off, uint32_t len,
 			    const uint8_t *src)
 {
-	if (off > w->len_bytes || len > w->len_bytes - off)
+	bool lost;
+
+	if (!within(w, off, len))
 		return WC_LOC_LEN_ERR;
-	return scatter(hca, pd, w->sge, w->num_sge, off, len, src);
+	return scatter(hca, pd, w->sge, w->num_sge, off, len,
+		       (struct source){ .bytes = src }, &lost);
+}
+
+enum wc_status rwqe_fetch(struct hca *hca, const struct pd *pd,
+			  const struct rwqe *w, uint32_t off, uint32_t len,
+			  const void *away, bool *ret_lost)
+{
+	*ret_lost = false;
+	if (!within(w, off, len))
+		return WC_LOC_LEN_ERR;
+	return scatter(hca, pd, w->sge, w->num_sge, off, len,
+		       (struct source){ .away = away }, ret_lost);
 }

@@ -106,6 +106,12 @@ static inline struct sge *wqe_sge(struct wqe *w)
 enum wc_status wqe_gather(struct hca *hca, const struct pd *pd, struct wqe *w,
 			  uint32_t off, uint32_t len, uint8_t *dst);
 
+/* Where these bytes are instead: up to max pieces of memory; returns how many,
+ * 0 when it takes more, the data are inline, or a check failed (which
+ * wqe_gather() will say). [E] */
+uint32_t wqe_refs(struct hca *hca, const struct pd *pd, struct wqe *w,
+		  uint32_t off, uint32_t len, struct tx_ref *ret, uint32_t max);
+
 /* Stores len bytes at offset off of the WQE's SGEs (READ data, atomics);
  * needs local write. [E] */
 enum wc_status wqe_scatter(struct hca *hca, const struct pd *pd, struct wqe *w,
@@ -116,5 +122,11 @@ enum wc_status wqe_scatter(struct hca *hca, const struct pd *pd, struct wqe *w,
 enum wc_status rwqe_scatter(struct hca *hca, const struct pd *pd,
 			    const struct rwqe *w, uint32_t off, uint32_t len,
 			    const uint8_t *src);
+
+/* The same from a payload that is elsewhere, len bytes of it. *ret_lost: it
+ * could not be had; then the result says nothing. [E] */
+enum wc_status rwqe_fetch(struct hca *hca, const struct pd *pd,
+			  const struct rwqe *w, uint32_t off, uint32_t len,
+			  const void *away, bool *ret_lost);
 
 #endif

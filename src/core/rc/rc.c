@@ -154,6 +154,7 @@ const struct transport_ops rc_transport = {
 	.enter = rc_enter,
 	.rx = rc_rx,
 	.tx = rc_tx,
+	.tx_refused = rc_req_refused,
 	.fini = rc_fini,
 	.can_post = rc_can_post,
 	.request_pd = own_pd,

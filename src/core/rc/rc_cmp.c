@@ -36,6 +36,7 @@ static struct wqe *head_started(struct qp *qp)
 static void fail(struct qp *qp, enum wc_status status, int64_t now_ns)
 {
 	ASSERT(rc_head(qp));
+	rc_req_void_refs(qp);
 	qp_complete_send(qp, status);
 	qp_error(qp, now_ns);
 }
@@ -104,19 +105,24 @@ static bool acknowledge(struct qp *qp, struct psn to, int64_t now_ns)
 
 /* The packet at una, or its answer, was lost. Only the first news of it counts
  * and only when something was sent since the cursor went back. */
-static void retry(struct qp *qp, int64_t now_ns)
+static void go_back(struct qp *qp, bool free, int64_t now_ns)
 {
 	struct rc_qp *rc = rc_of(qp);
 
 	if (rc->cmp.went_back || !rc_in_flight(rc))
 		return;
-	if (!rc_timer_take_retry(qp)) {
+	if (!free && !rc_timer_take_retry(qp)) {
 		fail(qp, WC_RETRY_EXC_ERR, now_ns);
 		return;
 	}
 	rc->cmp.went_back = true;
 	rc->cmp.probing = false;
 	rc_req_go_back(qp);
+}
+
+static void retry(struct qp *qp, int64_t now_ns)
+{
+	go_back(qp, false, now_ns);
 }
 
 /* An answer to a later request says that the READ or atomic at una lost its
@@ -192,8 +198,10 @@ static void take_nak(struct qp *qp, const struct pkt *pkt, int64_t now_ns)
 	switch (aeth_value(pkt->ext.aeth.syndrome)) {
 	case NAK_PSN_SEQUENCE:
 		HCA_COUNT(qp->hca, req_seq_naks);
+		/* References that could not be followed are no loss. What
+		 * comes now is by value: a second NAK takes a retry. */
 		if (acknowledge(qp, pkt->bth.psn, now_ns))
-			retry(qp, now_ns);
+			go_back(qp, rc_req_refs_out(qp), now_ns);
 		else
 			implied_nak(qp, now_ns);
 		break;

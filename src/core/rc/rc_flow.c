@@ -54,7 +54,7 @@ uint32_t rc_flow_charge(struct qp *qp, const struct wqe *w)
 	const struct budget *b =
 		rc_is_rd(w) ? &qp->hca->read_budget : qp_dest_budget(qp);
 
-	if (b->limit == 0)
+	if (b->limit == 0 || qp->path.out)
 		return 0; /* and no sum of charges can overflow */
 	return frame_charge(qp,
 			    w->len_bytes < qp->mtu ? w->len_bytes : qp->mtu);
@@ -66,7 +66,7 @@ uint32_t rc_flow_read_unit(const struct qp *qp)
 	uint32_t share = qp->attr.max_rd_atomic;
 	uint32_t pkts;
 
-	if (limit == 0)
+	if (limit == 0 || qp->path.out)
 		return READ_UNIT_MAX_PKTS;
 	share = share < 2 ? 2 : share > 4 ? 4 : share;
 	pkts = limit / frame_charge(qp, qp->mtu) / share;
@@ -133,8 +133,8 @@ static bool take_rd(struct qp *qp, const struct wqe *w, uint32_t pkts)
 		return false;
 	if (!take_dest(qp, f->request_charge))
 		return false;
-	if (!budget_take(&qp->hca->read_budget, charge, &f->read_wait,
-			 qp->hca->now_ns)) {
+	if (charge && !budget_take(&qp->hca->read_budget, charge, &f->read_wait,
+				   qp->hca->now_ns)) {
 		HCA_COUNT(qp->hca, req_blocked_budget);
 		give_dest(qp, f->request_charge);
 		return false;
@@ -159,7 +159,7 @@ bool rc_flow_take(struct qp *qp, const struct wqe *w, uint32_t pkts)
 		return false;
 	}
 	return rc_is_rd(w) ? take_rd(qp, w, pkts)
-			   : take_dest(qp, w->pkt_charge);
+			   : take_dest(qp, pkts * w->pkt_charge);
 }
 
 void rc_flow_untake(struct qp *qp, const struct wqe *w, uint32_t pkts)
@@ -167,7 +167,7 @@ void rc_flow_untake(struct qp *qp, const struct wqe *w, uint32_t pkts)
 	struct rc_flow *f = &rc_of(qp)->flow;
 
 	if (!rc_is_rd(w)) {
-		give_dest(qp, w->pkt_charge);
+		give_dest(qp, pkts * w->pkt_charge);
 		return;
 	}
 	f->reads_out--;
@@ -180,7 +180,7 @@ void rc_flow_untake(struct qp *qp, const struct wqe *w, uint32_t pkts)
  * it always asks: whoever waits for room then has an ACK under way that makes
  * some. While others wait every packet asks: our next one may stand at the end
  * of a long line, and the transport timer runs for what went before it. */
-bool rc_flow_wants_ack(struct qp *qp, const struct wqe *w)
+bool rc_flow_wants_ack(struct qp *qp, const struct wqe *w, uint32_t pkts)
 {
 	struct rc_qp *rc = rc_of(qp);
 	const struct budget *b = qp_dest_budget(qp);
@@ -189,7 +189,8 @@ bool rc_flow_wants_ack(struct qp *qp, const struct wqe *w)
 	if (rc->cmp.probing)
 		return true;
 	if (b->limit != 0) {
-		uint32_t quarter = budget_bound(b) / 4 / w->pkt_charge;
+		uint32_t quarter = budget_bound(b) / 4 /
+				   (w->pkt_charge ? w->pkt_charge : 1);
 
 		if (quarter < every)
 			every = quarter;
@@ -199,7 +200,7 @@ bool rc_flow_wants_ack(struct qp *qp, const struct wqe *w)
 	}
 	if (beyond_credit(rc, w))
 		return true;
-	return rc->req.since_ackreq + 1 >= every;
+	return rc->req.since_ackreq + pkts >= every;
 }
 
 static void acked_rd(struct qp *qp, const struct wqe *w, uint32_t off,

@@ -36,7 +36,7 @@ void rc_flow_untake(struct qp *qp, const struct wqe *w, uint32_t pkts);
 
 /* Must the SEND or WRITE packet now going out ask for an ACK, so that the
  * window moves? */
-bool rc_flow_wants_ack(struct qp *qp, const struct wqe *w);
+bool rc_flow_wants_ack(struct qp *qp, const struct wqe *w, uint32_t pkts);
 
 /* n PSNs of the WQE, from packet off on, which were in flight, are
  * acknowledged. */

@@ -44,6 +44,9 @@ struct rc_req {
 	/* The last READ request that did not begin a read unit (a retry), valid
 	 * until the completer is past it. */
 	struct psn resume;
+	/* First PSN after the last frame with references, while none of it
+	 * was sent again; una or before: there is none. */
+	struct psn refs_end;
 	uint32_t next_ssn;	 /* 24 bits: of the next WQE to start */
 	uint32_t since_ackreq;	 /* packets */
 	uint32_t read_unit_pkts; /* a READ is asked for in units of this */

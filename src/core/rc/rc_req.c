@@ -23,7 +23,8 @@
 struct step {
 	struct wqe *w;
 	uint32_t off;	/* packet's number in the message */
-	uint32_t pkts;	/* PSNs it takes: more than 1 for a READ */
+	uint32_t pkts;	/* PSNs it takes: more than 1 for a READ, and for a
+			   frame with references */
 	uint32_t total; /* PSNs of the message */
 	bool ackreq;
 };
@@ -50,7 +51,7 @@ void rc_req_start(struct qp *qp)
 {
 	struct rc_req *r = &rc_of(qp)->req;
 
-	r->psn = r->high = r->resume = psn_of(qp->attr.sq_psn);
+	r->psn = r->high = r->resume = r->refs_end = psn_of(qp->attr.sq_psn);
 	r->index = spsc_head(&qp->sq.idx);
 	r->next_ssn = 1;
 	rc_req_resume(qp);
@@ -196,18 +197,20 @@ static enum wc_status build_data(struct qp *qp, const struct step *s,
 				 struct tx_frame *f, struct pkt *p)
 {
 	struct wqe *w = s->w;
-	bool end = s->off + 1 == s->total;
+	bool end = s->off + s->pkts == s->total;
 	uint32_t at = s->off * qp->mtu;
 
 	p->bth.opcode = send_or_write_op(w, s->off == 0, end);
 	p->bth.solicited =
 		end && w->flags & WR_SOLICITED && w->opcode != WR_WRITE;
-	p->payload_bytes = end ? w->len_bytes - at : qp->mtu;
 	p->ext.immdt = get_be32((const uint8_t *)&w->imm_be_or_rkey);
 	p->ext.ieth = w->imm_be_or_rkey;
 	p->ext.reth = (struct reth){ .va = w->remote_addr,
 				     .rkey = w->rkey,
 				     .len_bytes = w->len_bytes };
+	if (f->nrefs)
+		return WC_SUCCESS;
+	p->payload_bytes = end ? w->len_bytes - at : qp->mtu;
 	if (p->payload_bytes == 0)
 		return WC_SUCCESS;
 	return wqe_gather(qp->hca, qp->pd, w, at, p->payload_bytes,
@@ -243,6 +246,29 @@ static void build_atomic(const struct wqe *w, struct pkt *p)
 	};
 }
 
+/* Several packets at once, by reference: where the way out allows, and only
+ * what was never sent. What is sent again is by value, so that a peer that
+ * could not have the memory gets the bytes. */
+static void widen(struct qp *qp, struct step *s, struct tx_frame *f)
+{
+	const struct rc_req *r = &rc_of(qp)->req;
+	uint32_t at = s->off * qp->mtu, most = qp->path.frame_bytes / qp->mtu;
+	uint32_t n = s->total - s->off, bytes;
+
+	if (most < 2 || n < 2 || rc_is_rd(s->w) || !psn_eq(r->psn, r->high) ||
+	    rc_of(qp)->cmp.probing)
+		return;
+	if (n > most)
+		n = most;
+	bytes = s->off + n == s->total ? s->w->len_bytes - at : n * qp->mtu;
+	f->nrefs =
+		wqe_refs(qp->hca, qp->pd, s->w, at, bytes, f->ref, TX_REFS_MAX);
+	if (f->nrefs == 0)
+		return;
+	s->pkts = f->pkts = n;
+	f->payload_bytes = bytes;
+}
+
 /* The last packet of a message asks for an ACK; READs and atomics, which are
  * answered, do too. */
 static enum wc_status build(struct qp *qp, struct step *s, struct tx_frame *f)
@@ -251,8 +277,8 @@ static enum wc_status build(struct qp *qp, struct step *s, struct tx_frame *f)
 	struct pkt p = { .bth.psn = rc_of(qp)->req.psn,
 			 .ext.xrceth = s->w->remote_srqn };
 
-	s->ackreq = rc_is_rd(s->w) || s->off + 1 == s->total ||
-		    rc_flow_wants_ack(qp, s->w);
+	s->ackreq = rc_is_rd(s->w) || s->off + s->pkts == s->total ||
+		    rc_flow_wants_ack(qp, s->w, s->pkts);
 	p.bth.ackreq = s->ackreq;
 	if (s->w->opcode == WR_READ)
 		build_read(qp, s, &p);
@@ -265,17 +291,20 @@ static enum wc_status build(struct qp *qp, struct step *s, struct tx_frame *f)
 	return status;
 }
 
-static void commit(struct qp *qp, const struct step *s, int64_t now_ns)
+static void commit(struct qp *qp, const struct step *s,
+		   const struct tx_frame *f, int64_t now_ns)
 {
 	struct rc_req *r = &rc_of(qp)->req;
 	struct psn after = psn_add(r->psn, (int32_t)s->pkts);
 
-	r->since_ackreq = s->ackreq ? 0 : r->since_ackreq + 1;
+	r->since_ackreq = s->ackreq ? 0 : r->since_ackreq + s->pkts;
 	if (!psn_eq(r->psn, r->high))
 		HCA_COUNT(qp->hca, req_retransmits);
 	if (s->w->opcode == WR_READ && s->off % r->read_unit_pkts != 0)
 		r->resume = r->psn;
 	r->psn = after;
+	if (f->nrefs)
+		r->refs_end = after;
 	if (psn_before(r->high, after))
 		r->high = after;
 	if (s->off + s->pkts == s->total)
@@ -358,6 +387,7 @@ bool rc_req_tx(struct qp *qp, struct tx_frame *f, int64_t now_ns)
 		return false;
 	if (s.w->len_bytes && !rc_is_rd(s.w) && !cc_may_send(qp, now_ns))
 		return false;
+	widen(qp, &s, f);
 	if (!rc_flow_take(qp, s.w, s.pkts))
 		return false;
 	status = build(qp, &s, f);
@@ -367,7 +397,7 @@ bool rc_req_tx(struct qp *qp, struct tx_frame *f, int64_t now_ns)
 		halt(qp, now_ns);
 		return false;
 	}
-	commit(qp, &s, now_ns);
+	commit(qp, &s, f, now_ns);
 	return true;
 }
 
@@ -378,7 +408,7 @@ void rc_req_go_back(struct qp *qp)
 
 	rc_timer_stop(qp);
 	rc_flow_drop(qp);
-	r->psn = rc->cmp.una;
+	r->psn = r->refs_end = rc->cmp.una;
 	r->index = spsc_head(&qp->sq.idx);
 	r->since_ackreq = 0;
 	if (r->state == RC_REQ_HALTED)
@@ -415,8 +445,31 @@ void rc_req_rnr_over(struct qp *qp)
 	qp_sched(qp);
 }
 
+bool rc_req_refs_out(const struct qp *qp)
+{
+	const struct rc_qp *rc = rc_view(qp);
+
+	return psn_before(rc->cmp.una, rc->req.refs_end) && rc_in_flight(rc);
+}
+
+void rc_req_refused(struct qp *qp)
+{
+	qp->path.frame_bytes = 0;
+	if (rc_of(qp)->req.state == RC_REQ_RUNNING)
+		rc_req_go_back(qp);
+}
+
+void rc_req_void_refs(struct qp *qp)
+{
+	const struct hca *hca = qp->hca;
+
+	if (qp->path.out && hca->ops->refs_void)
+		hca->ops->refs_void(hca->ops_ctx, qp->qpn);
+}
+
 void rc_req_stop(struct qp *qp)
 {
+	rc_req_void_refs(qp);
 	rc_timer_reset(qp);
 	rc_flow_drop(qp);
 	rc_of(qp)->req.state = RC_REQ_STOPPED;

@@ -35,6 +35,14 @@ void rc_req_rnr_wait(struct qp *qp, int64_t ns, int64_t now_ns);
  * pointless. */
 void rc_req_rnr_over(struct qp *qp);
 
+/* Some frame with references is out, the oldest packet without an answer may
+ * be in it, and nothing was sent again since. */
+bool rc_req_refs_out(const struct qp *qp);
+/* The driver could not read the references of a frame (hca_tx_refused). */
+void rc_req_refused(struct qp *qp);
+/* Before memory of WQEs is given back that no ACK has released. */
+void rc_req_void_refs(struct qp *qp);
+
 /* The error state: stops and gives back what is held. */
 void rc_req_stop(struct qp *qp);
 

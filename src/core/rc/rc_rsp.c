@@ -9,6 +9,8 @@
  */
 #include "core/rc/rc_rsp.h"
 
+#include <errno.h>
+
 #include "base/bytes.h"
 #include "base/mutant.h"
 #include "core/obj/mw.h"
@@ -132,8 +134,24 @@ static void refuse_for_now(struct qp *qp)
 		      aeth_syndrome(AETH_RNR_NAK, qp->attr.min_rnr_timer));
 }
 
+/* A later PSN than expected: one NAK tells what is missing, the rest of the
+ * gap is silence [IBA 9.7.5.2.8]. */
+static void nak_gap(struct qp *qp)
+{
+	struct rc_rsp *r = &rc_of(qp)->rsp;
+
+	r->state = RC_RSP_GAP;
+	HCA_COUNT(qp->hca, rsp_seq_naks);
+	rc_replay_nak(qp, r->epsn, aeth_syndrome(AETH_NAK, NAK_PSN_SEQUENCE));
+}
+
 static void refuse(struct qp *qp, enum rc_rsp_verdict v, int64_t now_ns)
 {
+	if (v == RC_RSP_LOST) {
+		HCA_COUNT(qp->hca, rsp_refs_lost);
+		nak_gap(qp);
+		return;
+	}
 	if (v == RC_RSP_NOT_READY) {
 		refuse_for_now(qp);
 		return;
@@ -169,6 +187,11 @@ static enum rc_rsp_verdict check_access(struct qp *qp, const struct pkt *pkt,
 	return RC_RSP_OK;
 }
 
+static enum rc_rsp_verdict store_failed(int err)
+{
+	return !err ? RC_RSP_OK : err == -EAGAIN ? RC_RSP_LOST : RC_RSP_OP_ERR;
+}
+
 /* Stores a packet of a WRITE; the region is looked up again, it may be gone
  * since the first packet (bug log B011). */
 static enum rc_rsp_verdict store_write(struct qp *qp, const struct pkt *pkt)
@@ -185,21 +208,40 @@ static enum rc_rsp_verdict store_write(struct qp *qp, const struct pkt *pkt)
 		return RC_RSP_ACCESS_ERR;
 	if (MUTANT(write_not_stored) && n > 100)
 		return RC_RSP_OK;
+	if (pkt->away)
+		return store_failed(
+			hca->ops->mem_fetch(hca->ops_ctx, va, pkt->away, 0, n));
 	n += MUTANT(write_a_byte_more) && pkt->bth.pad;
-	if (hca->ops->mem_write(hca->ops_ctx, va, pkt->payload, n) != 0)
-		return RC_RSP_OP_ERR;
-	return RC_RSP_OK;
+	return store_failed(
+		hca->ops->mem_write(hca->ops_ctx, va, pkt->payload, n));
+}
+
+static enum wc_status fill_recv(struct qp *qp, const struct rwqe *w,
+				const struct pkt *pkt, bool *ret_lost)
+{
+	const struct pd *pd = qp_recv_pd(qp);
+	uint32_t off = rc_of(qp)->rsp.done_bytes;
+
+	*ret_lost = false;
+	if (pkt->away)
+		return rwqe_fetch(qp->hca, pd, w, off, pkt->payload_bytes,
+				  pkt->away, ret_lost);
+	return rwqe_scatter(qp->hca, pd, w, off, pkt->payload_bytes,
+			    pkt->payload);
 }
 
 static enum rc_rsp_verdict store_send(struct qp *qp, const struct rwqe *w,
 				      const struct pkt *pkt)
 {
-	const struct pd *pd = qp_recv_pd(qp);
+	enum wc_status status;
+	bool lost;
 
 	if (pkt->payload_bytes == 0)
 		return RC_RSP_OK;
-	switch (rwqe_scatter(qp->hca, pd, w, rc_of(qp)->rsp.done_bytes,
-			     pkt->payload_bytes, pkt->payload)) {
+	status = fill_recv(qp, w, pkt, &lost);
+	if (lost)
+		return RC_RSP_LOST;
+	switch (status) {
 	case WC_SUCCESS:
 		return RC_RSP_OK;
 	case WC_LOC_LEN_ERR:
@@ -227,13 +269,14 @@ static bool in_sequence(const struct rc_rsp *r, const struct opcode_info *i)
  * path MTU [IBA 9.7.4.1.6]. */
 static bool payload_fits(const struct qp *qp, const struct pkt *pkt)
 {
+	uint64_t full = (uint64_t)pkt->pkts * qp->mtu;
 	uint32_t n = pkt->payload_bytes;
 
 	if (!(pkt->info->flags & OPCODE_END))
-		return n == qp->mtu;
-	if (!(pkt->info->flags & OPCODE_START) && n == 0)
-		return false;
-	return n <= qp->mtu;
+		return n == full;
+	if (pkt->pkts == 1 && pkt->info->flags & OPCODE_START)
+		return n <= full;
+	return n <= full && n > full - qp->mtu;
 }
 
 /* The payload is what the RETH promised: all that is left in the last packet,
@@ -290,6 +333,13 @@ static void data_taken(struct qp *qp, const struct pkt *pkt)
 		message_done(qp, pkt);
 }
 
+/* The message does not begin with this packet after all. */
+static void not_begun(struct qp *qp, const struct pkt *pkt)
+{
+	if (pkt->info->flags & OPCODE_START)
+		rc_of(qp)->rsp.message = RC_RSP_NONE;
+}
+
 /* [IBA 9.7.5.2.8]: without a receive WQE a SEND is not begun. */
 static enum rc_rsp_verdict take_send(struct qp *qp, const struct pkt *pkt)
 {
@@ -312,6 +362,8 @@ static enum rc_rsp_verdict take_send(struct qp *qp, const struct pkt *pkt)
 		v = RC_RSP_INVALIDATE_ERR;
 	if (v == RC_RSP_OK)
 		data_taken(qp, pkt);
+	else if (v == RC_RSP_LOST)
+		not_begun(qp, pkt);
 	return v;
 }
 
@@ -347,11 +399,12 @@ static enum rc_rsp_verdict take_write(struct qp *qp, const struct pkt *pkt)
 	if (!write_length_fits(r, pkt))
 		return RC_RSP_INV_REQ;
 	if (pkt->info->flags & OPCODE_RECV_WQE && !qp_recv_wqe(qp)) {
-		if (pkt->info->flags & OPCODE_START)
-			r->message = RC_RSP_NONE; /* not begun after all */
+		not_begun(qp, pkt);
 		return RC_RSP_NOT_READY;
 	}
 	v = store_write(qp, pkt);
+	if (v == RC_RSP_LOST)
+		not_begun(qp, pkt);
 	if (v != RC_RSP_OK)
 		return v;
 	r->va += pkt->payload_bytes;
@@ -454,13 +507,13 @@ static void accept(struct qp *qp, const struct pkt *pkt)
 {
 	struct rc_rsp *r = &rc_of(qp)->rsp;
 	bool read = opcode_op(pkt->bth.opcode) == OP_READ_REQUEST;
-	uint32_t n = read ? rc_pkts(qp, pkt->ext.reth.len_bytes) : 1;
+	uint32_t n = read ? rc_pkts(qp, pkt->ext.reth.len_bytes) : pkt->pkts;
 
 	r->state = RC_RSP_READY;
 	r->epsn = psn_add(r->epsn, (int32_t)n);
 	if (pkt->bth.ackreq &&
 	    !(pkt->info->flags & (OPCODE_READ | OPCODE_ATOMIC)))
-		rc_replay_ack(qp, pkt->bth.psn);
+		rc_replay_ack(qp, psn_add(r->epsn, -1));
 }
 
 static void take_expected(struct qp *qp, const struct pkt *pkt, int64_t now_ns)
@@ -476,18 +529,13 @@ static void take_expected(struct qp *qp, const struct pkt *pkt, int64_t now_ns)
 		refuse(qp, v, now_ns);
 }
 
-/* A later PSN than expected: one NAK tells what is missing, the rest of the
- * gap is silence [IBA 9.7.5.2.8]. */
 static void take_gap(struct qp *qp)
 {
 	struct rc_rsp *r = &rc_of(qp)->rsp;
 
 	switch (r->state) {
 	case RC_RSP_READY:
-		r->state = RC_RSP_GAP;
-		HCA_COUNT(qp->hca, rsp_seq_naks);
-		rc_replay_nak(qp, r->epsn,
-			      aeth_syndrome(AETH_NAK, NAK_PSN_SEQUENCE));
+		nak_gap(qp);
 		break;
 	case RC_RSP_RNR:
 		HCA_COUNT(qp->hca, rx_drop_rnr_wait);
@@ -518,6 +566,16 @@ static bool read_again(struct qp *qp, const struct pkt *pkt)
 	return rc_replay_read_again(qp, pkt, r->msn);
 }
 
+/* Of a duplicate that stands for several packets some may be new: those are
+ * not taken, and not acknowledged. */
+static struct psn last_accepted(const struct rc_rsp *r, const struct pkt *pkt)
+{
+	uint32_t known = psn_distance(r->epsn, pkt->bth.psn);
+	uint32_t n = pkt->pkts < known ? pkt->pkts : known;
+
+	return psn_add(pkt->bth.psn, (int32_t)(n - 1));
+}
+
 /* [IBA 9.7.5.1.5]: acknowledged again, never carried out again but for READs.
  */
 static void take_duplicate(struct qp *qp, const struct pkt *pkt)
@@ -540,7 +598,7 @@ static void take_duplicate(struct qp *qp, const struct pkt *pkt)
 		served = rc_replay_atomic_again(qp, pkt->bth.psn);
 		HCA_ADD(qp->hca, rsp_atomic_replays, served);
 	} else if (pkt->bth.ackreq || pkt->info->flags & OPCODE_END) {
-		rc_replay_ack(qp, pkt->bth.psn);
+		rc_replay_ack(qp, last_accepted(r, pkt));
 	}
 	if (!served)
 		HCA_COUNT(qp->hca, rx_drop_duplicate);

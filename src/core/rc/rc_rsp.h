@@ -11,6 +11,7 @@
 enum rc_rsp_verdict {
 	RC_RSP_OK,
 	RC_RSP_NOT_READY,    /* no receive WQE: RNR NAK */
+	RC_RSP_LOST,	     /* its payload could not be had: like a gap */
 	RC_RSP_INV_REQ,	     /* NAK invalid request */
 	RC_RSP_ACCESS_ERR,   /* NAK remote access error */
 	RC_RSP_OP_ERR,	     /* NAK remote operational error: memory failed */

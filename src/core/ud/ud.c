@@ -62,6 +62,11 @@ static bool ud_tx(struct qp *qp, struct tx_frame *f, int64_t now_ns)
 	(void)now_ns;
 	if (!w)
 		return false;
+	if (qp->hca->ops->path_out)
+		qp->hca->ops->path_out(qp->hca->ops_ctx, &w->path,
+				       w->remote_qpn);
+	if (qp_park_if_blocked(qp, w->path.out))
+		return false;
 	if (w->path.sl != qp->sl) { /* queue up in the datagram's class */
 		qp_set_sl(qp, w->path.sl);
 		qp_sched(qp);
