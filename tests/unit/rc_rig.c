@@ -11,11 +11,17 @@
 #include <sys/mman.h>
 #include <cmocka.h>
 
+struct rig_away { /* where a frame's payload lies in its sender's memory */
+	uint32_t n;
+	struct tx_ref ref[TX_REFS_MAX];
+};
+
 struct rig_frame {
 	struct dlist node;
 	int64_t at_ns;
 	int to;
 	struct rx_frame f;
+	struct rig_away away;
 	uint8_t bytes[];
 };
 
@@ -138,6 +144,56 @@ static enum direct_verdict ops_direct(void *ctx, const struct direct_req *q)
 	return DIRECT_DONE;
 }
 
+static void ops_path_out(void *ctx, struct path *p, uint32_t dest_qpn)
+{
+	struct rig_ctx *c = ctx;
+
+	(void)dest_qpn;
+	if (!c->r->conf.frame_bytes)
+		return;
+	p->out = 1;
+	p->frame_bytes = c->r->conf.frame_bytes;
+}
+
+/* Of the other host's memory, as it is now. */
+static int ops_fetch(void *ctx, uint64_t va, const void *away, uint32_t off,
+		     size_t len)
+{
+	struct rig_ctx *c = ctx, *other = &c->r->ctx[!c->h];
+	const struct rig_away *a = away;
+	uint8_t *to = at(c, va, len);
+
+	if (c->r->lose_refs) {
+		c->r->lose_refs--;
+		return -EAGAIN;
+	}
+	for (uint32_t i = 0; to && i < a->n && len; i++) {
+		uint64_t have = a->ref[i].len_bytes;
+		size_t n;
+		uint8_t *from;
+
+		if (off >= have) {
+			off -= (uint32_t)have;
+			continue;
+		}
+		n = have - off < len ? have - off : len;
+		from = at(other, a->ref[i].va + off, n);
+		if (!from)
+			return -EAGAIN;
+		memcpy(to, from, n);
+		to += n;
+		len -= n;
+		off = 0;
+	}
+	return to ? 0 : -EFAULT;
+}
+
+static void ops_void(void *ctx, uint32_t qpn)
+{
+	(void)qpn;
+	((struct rig_ctx *)ctx)->r->voided++;
+}
+
 static const struct hca_ops rig_ops = {
 	.alloc = ops_alloc,
 	.free = ops_free,
@@ -146,6 +202,9 @@ static const struct hca_ops rig_ops = {
 	.mem_cmp_swap = ops_cmp_swap,
 	.mem_fetch_add = ops_fetch_add,
 	.direct = ops_direct,
+	.path_out = ops_path_out,
+	.mem_fetch = ops_fetch,
+	.refs_void = ops_void,
 };
 
 /* ---- making ---- */
@@ -455,6 +514,13 @@ static void wire_put(struct rig *r, int from, const struct tx_frame *t,
 				  .tos = fate->ce ? t->tos | ECN_CE : t->tos,
 				  .ttl = 64,
 				  .sport = t->path->sport };
+	if (t->nrefs) {
+		w->away.n = t->nrefs;
+		memcpy(w->away.ref, t->ref, t->nrefs * sizeof(t->ref[0]));
+		w->f.away = &w->away;
+		w->f.pkts = t->pkts;
+		w->f.payload_bytes = t->payload_bytes;
+	}
 	wire_add(r, w);
 }
 
@@ -497,8 +563,13 @@ static void pump(struct rig *r)
 			if (r->conf.tx_gap_ns)
 				r->h[i].next_tx_ns =
 					r->now_ns + r->conf.tx_gap_ns;
-			frame_out(r, i, &t);
-			hca_tx_done(hca, &t);
+			if (t.nrefs && r->refuse_refs) {
+				hca_tx_refused(hca, &t);
+			} else {
+				r->refs_out += t.nrefs != 0;
+				frame_out(r, i, &t);
+				hca_tx_done(hca, &t);
+			}
 			t = (struct tx_frame){ .pkt = buf };
 		}
 		while (hca_event_next(hca, &ev)) {

@@ -35,6 +35,7 @@ struct rig_conf {	   /* zero: the default in the comment */
 	bool no_peer; /* host 1 gets no frames: the test plays the peer */
 	bool direct;  /* WRITEs and READs are copied where that is allowed */
 	uint32_t direct_bytes; /* that one hca_tx() may copy; 0: the core's */
+	uint32_t frame_bytes;  /* of a frame with references; 0: none */
 };
 
 struct rig_host {
@@ -86,6 +87,10 @@ struct rig {
 	void *fate_arg;
 	bool refuse_direct; /* copies are not done now */
 	uint32_t copies;    /* pieces that were copied */
+	uint32_t lose_refs; /* so many fetches fail */
+	uint32_t refs_out;  /* frames with references sent */
+	uint32_t voided;    /* refs_void calls */
+	bool refuse_refs;   /* the link cannot read references */
 	struct rig_log log[RIG_LOG_MAX];
 	uint32_t logged; /* frames seen; the log holds the first RIG_LOG_MAX */
 	long live;	 /* allocations */
