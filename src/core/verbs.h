@@ -66,11 +66,24 @@ MUST_USE int cq_destroy(struct cq *cq); /* [E]; -EBUSY: QPs or SRQs use it */
 /* [E] and no poller inside (rt holds the CQ's lock). -EINVAL: fewer than are
  * present or above the limit. Keeps order and content. */
 MUST_USE int cq_resize(struct cq *cq, uint32_t cqe);
+/* From now on each completion keeps the hca's time at which it was written.
+ * -ENOMEM. [E], before any completion */
+MUST_USE int cq_keep_times(struct cq *cq);
+/* A completion that does not fit is lost and counted, and that is all: whoever
+ * asks for this counts its requests. [E] */
+void cq_ignore_overrun(struct cq *cq);
+/* An armed CQ raises its event at the count-th completion, or period_ns after
+ * the first, whichever comes first; at once when count < 2 or period_ns is 0.
+ * [E] */
+void cq_moderate(struct cq *cq, uint32_t count, int64_t period_ns);
 uint32_t cq_cqe(const struct cq *cq);
 void *cq_user(const struct cq *cq);
 /* [P] Takes up to n completions, oldest first; returns how many. -EIO... never:
  * an overrun CQ still gives what it holds. */
 int cq_poll(struct cq *cq, int n, struct wc *ret_wc);
+/* [P] Of a CQ that keeps times: when the last completion that cq_poll gave was
+ * written, of the hca's clock. */
+int64_t cq_polled_ns(const struct cq *cq);
 /* [P] The next CQE (or the next solicited or failed one) raises one
  * HCA_EVENT_COMP; a CQE added after this returned is never missed. */
 void cq_arm(struct cq *cq, bool solicited_only);

@@ -125,6 +125,14 @@ MUST_USE int rt_dm_read(struct rtdev *d, const struct dmem_block *b,
 /* comp: the completion channel's queue or NULL; async: where CQ_ERR goes. */
 MUST_USE int rt_cq_create(struct rtdev *d, uint32_t cqe, struct rt_evq *comp,
 			  struct rt_evq *async, void *user, struct rt_cq **ret);
+/* As cq_keep_times() and so on of the core. */
+MUST_USE int rt_cq_keep_times(struct rt_cq *cq);
+void rt_cq_ignore_overrun(struct rt_cq *cq);
+MUST_USE int rt_cq_moderate(struct rt_cq *cq, uint32_t count,
+			    int64_t period_ns);
+/* CLOCK_MONOTONIC of the last completion that rt_cq_poll() gave the caller, who
+ * is alone in polling. */
+int64_t rt_cq_polled_ns(const struct rt_cq *cq);
 /* Takes its pending events out of the queues. *ret_comp, *ret_async: events
  * of this CQ that rt_evq_get() gave out so far (the shim waits for acks). */
 MUST_USE int rt_cq_destroy(struct rt_cq *cq, uint32_t *ret_comp,

@@ -192,6 +192,38 @@ int rt_cq_resize(struct rt_cq *c, uint32_t cqe)
 	return err;
 }
 
+int rt_cq_keep_times(struct rt_cq *c)
+{
+	int err;
+
+	engine_lock(c->dev);
+	err = cq_keep_times(c->cq);
+	engine_unlock(c->dev);
+	return err;
+}
+
+void rt_cq_ignore_overrun(struct rt_cq *c)
+{
+	engine_lock(c->dev);
+	cq_ignore_overrun(c->cq);
+	engine_unlock(c->dev);
+}
+
+int rt_cq_moderate(struct rt_cq *c, uint32_t count, int64_t period_ns)
+{
+	if (rtdev_failed(c->dev))
+		return -EIO;
+	engine_lock(c->dev);
+	cq_moderate(c->cq, count, period_ns);
+	engine_unlock(c->dev);
+	return 0;
+}
+
+int64_t rt_cq_polled_ns(const struct rt_cq *c)
+{
+	return cq_polled_ns(c->cq);
+}
+
 uint32_t rt_cq_cqe(const struct rt_cq *c)
 {
 	return cq_cqe(c->cq);

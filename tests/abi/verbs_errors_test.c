@@ -314,7 +314,7 @@ static void test_create_cq_ex(void **state)
 	assert_int_equal(ibv_destroy_cq(ibv_cq_ex_to_cq(ex)), 0);
 	attr.wc_flags = 1u << 20;
 	assert_null_errno(ibv_create_cq_ex(ctx, &attr), EOPNOTSUPP);
-	attr.wc_flags = IBV_WC_EX_WITH_COMPLETION_TIMESTAMP;
+	attr.wc_flags = IBV_WC_EX_WITH_FLOW_TAG;
 	assert_null_errno(ibv_create_cq_ex(ctx, &attr), EOPNOTSUPP);
 	attr.wc_flags = 0;
 	attr.comp_mask = 1u << 20;

@@ -407,17 +407,132 @@ static void test_busy(void **state)
 	rig_end_close(&e);
 }
 
+/* ---- times, moderation, overruns that nobody minds ---- */
+
+static void push_at(struct cq *cq, uint64_t id, int64_t at_ns)
+{
+	hca_advance(host->hca, at_ns);
+	push(cq, id);
+}
+
+/* Each completion has the time of its own write, over resizing and beside
+ * those of another QP that are taken away. */
+static void test_times(void **state)
+{
+	struct wc other = { .wr_id = 9, .qpn = 77 };
+	struct cq *cq = new_cq(5);
+
+	(void)state;
+	assert_int_equal(cq_keep_times(cq), 0);
+	push_at(cq, 1, 1000);
+	push_at(cq, 2, 2000);
+	cq_push(cq, &other, false);
+	push_at(cq, 3, 3000);
+	cq_forget_qp(cq, 77);
+	assert_int_equal(rig_poll(cq).wr_id, 1);
+	assert_int_equal(cq_polled_ns(cq), 1000);
+	assert_int_equal(cq_resize(cq, 64), 0);
+	assert_int_equal(rig_poll(cq).wr_id, 2);
+	assert_int_equal(cq_polled_ns(cq), 2000);
+	assert_int_equal(cq_resize(cq, 1), 0);
+	assert_int_equal(rig_poll(cq).wr_id, 3);
+	assert_int_equal(cq_polled_ns(cq), 3000);
+	assert_int_equal(cq_destroy(cq), 0);
+}
+
+static void test_moderation(void **state)
+{
+	struct cq *cq = new_cq(64);
+
+	(void)state;
+	cq_moderate(cq, 3, 50000);
+	cq_arm(cq, false);
+	push_at(cq, 1, 10000);
+	push_at(cq, 2, 20000);
+	assert_true(rig_no_event(host));
+	push_at(cq, 3, 30000); /* the count */
+	expect_comp(cq);
+	push_at(cq, 4, 40000); /* not armed: owes nothing */
+	cq_arm(cq, false);
+	push_at(cq, 5, 50000);
+	hca_advance(host->hca, 99000);
+	assert_true(rig_no_event(host));
+	hca_advance(host->hca, 102000); /* the period */
+	expect_comp(cq);
+	hca_advance(host->hca, 1000000); /* once */
+	assert_true(rig_no_event(host));
+	/* Off again: what is held comes at once. */
+	cq_arm(cq, false);
+	push_at(cq, 6, 1100000);
+	assert_true(rig_no_event(host));
+	cq_moderate(cq, 0, 0);
+	hca_advance(host->hca, 1102048);
+	expect_comp(cq);
+	cq_arm(cq, false);
+	push_at(cq, 7, 1200000);
+	expect_comp(cq);
+	/* A CQ with a timer may go. */
+	cq_moderate(cq, 9, 1000000);
+	cq_arm(cq, false);
+	push_at(cq, 8, 1300000);
+	assert_int_equal(cq_destroy(cq), 0);
+	hca_advance(host->hca, 9000000);
+	assert_true(rig_no_event(host));
+}
+
+static void test_ignore_overrun(void **state)
+{
+	struct cq *cq = new_cq(2);
+
+	(void)state;
+	cq_ignore_overrun(cq);
+	for (uint64_t id = 1; id <= 4; id++)
+		push(cq, id);
+	assert_true(rig_no_event(host));
+	assert_int_equal(hca_counters(host->hca)->cq_overflows, 2);
+	assert_int_equal(rig_poll(cq).wr_id, 1);
+	push(cq, 5);
+	assert_int_equal(rig_poll(cq).wr_id, 2);
+	assert_int_equal(rig_poll(cq).wr_id, 5);
+	assert_int_equal(cq_destroy(cq), 0);
+}
+
+/* Completions of a QP that was destroyed do not come any more. */
+static void test_destroyed_qp(void **state)
+{
+	struct rig_pair_config c = { .type = QP_TYPE_UD };
+	struct rig_end e;
+	struct wc wc, mine = { .wr_id = 7 };
+
+	(void)state;
+	rig_end_open(&e, host, &c);
+	mine.qpn = qp_num(e.qp);
+	push(e.scq, 6);
+	cq_push(e.scq, &mine, false);
+	cq_push(e.rcq, &mine, false);
+	assert_int_equal(qp_destroy(e.qp), 0);
+	assert_int_equal(rig_poll(e.scq).wr_id, 6);
+	assert_int_equal(cq_poll(e.scq, 1, &wc), 0);
+	assert_int_equal(cq_poll(e.rcq, 1, &wc), 0);
+	assert_int_equal(mr_dereg(e.mr), 0);
+	assert_int_equal(cq_destroy(e.scq), 0);
+	assert_int_equal(cq_destroy(e.rcq), 0);
+	assert_int_equal(pd_destroy(e.pd), 0);
+}
+
 #define RIGGED(t) cmocka_unit_test_setup_teardown(t, open_rig, close_rig)
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		RIGGED(test_capacity),	RIGGED(test_bad_sizes),
-		RIGGED(test_poll_many), RIGGED(test_resize),
-		RIGGED(test_arm),	RIGGED(test_arm_solicited),
-		RIGGED(test_arm_race),	RIGGED(test_overflow),
-		RIGGED(test_busy),	RIGGED(test_solicited_by_transport),
-		RIGGED(test_forget_qp),
+		RIGGED(test_capacity),	   RIGGED(test_bad_sizes),
+		RIGGED(test_poll_many),	   RIGGED(test_resize),
+		RIGGED(test_arm),	   RIGGED(test_arm_solicited),
+		RIGGED(test_arm_race),	   RIGGED(test_overflow),
+		RIGGED(test_busy),	   RIGGED(test_solicited_by_transport),
+		RIGGED(test_forget_qp),	   RIGGED(test_times),
+		RIGGED(test_moderation),   RIGGED(test_ignore_overrun),
+		RIGGED(test_destroyed_qp),
 	};
 
 	return cmocka_run_group_tests_name("cq", tests, NULL, NULL);

@@ -9,6 +9,8 @@
 #include "core/obj/idtab.h"
 #include "core/obj/qp.h"
 
+static void mod_timeout(struct timer *t, int64_t now_ns);
+
 static struct wc *ring_new(struct hca *hca, uint32_t cqe, uint32_t *ret_mask)
 {
 	uint32_t slots = 1;
@@ -20,6 +22,11 @@ static struct wc *ring_new(struct hca *hca, uint32_t cqe, uint32_t *ret_mask)
 	if (ring)
 		*ret_mask = slots - 1;
 	return ring;
+}
+
+static int64_t *times_new(struct hca *hca, uint32_t mask)
+{
+	return hca_alloc(hca, ((size_t)mask + 1) * sizeof(int64_t));
 }
 
 int cq_create(struct hca *hca, uint32_t cqe, void *user, struct cq **ret_cq)
@@ -39,6 +46,7 @@ int cq_create(struct hca *hca, uint32_t cqe, void *user, struct cq **ret_cq)
 	cq->user = user;
 	cq->capacity = cqe;
 	dlist_init(&cq->overrun_node);
+	timer_init(&cq->mod_timer, mod_timeout);
 	event_init(&cq->events, EVENT_OWNER_CQ);
 	rc = idtab_add(hca->cqs, cq, &cq->id);
 	if (rc)
@@ -58,9 +66,11 @@ int cq_destroy(struct cq *cq)
 
 	if (cq->refs)
 		return -EBUSY;
+	timer_cancel(&cq->mod_timer);
 	event_forget(&cq->events);
 	dlist_remove(&cq->overrun_node);
 	idtab_remove(hca->cqs, cq->id);
+	hca_release(hca, cq->times);
 	hca_release(hca, cq->ring);
 	hca_release(hca, cq);
 	return 0;
@@ -70,6 +80,7 @@ int cq_resize(struct cq *cq, uint32_t cqe)
 {
 	uint32_t head = atomic_load_explicit(&cq->head, memory_order_acquire);
 	uint32_t tail = atomic_load_explicit(&cq->tail, memory_order_relaxed);
+	int64_t *times = NULL;
 	uint32_t mask;
 	struct wc *ring;
 
@@ -78,13 +89,37 @@ int cq_resize(struct cq *cq, uint32_t cqe)
 	ring = ring_new(cq->hca, cqe, &mask);
 	if (!ring)
 		return -ENOMEM;
+	if (cq->times && !(times = times_new(cq->hca, mask))) {
+		hca_release(cq->hca, ring);
+		return -ENOMEM;
+	}
 	for (uint32_t i = head; i != tail; i++)
 		ring[i & mask] = cq->ring[i & cq->mask];
+	for (uint32_t i = head; times && i != tail; i++)
+		times[i & mask] = cq->times[i & cq->mask];
 	hca_release(cq->hca, cq->ring);
+	hca_release(cq->hca, cq->times);
 	cq->ring = ring;
+	cq->times = times;
 	cq->mask = mask;
 	cq->capacity = cqe;
 	return 0;
+}
+
+int cq_keep_times(struct cq *cq)
+{
+	cq->times = times_new(cq->hca, cq->mask);
+	return cq->times ? 0 : -ENOMEM;
+}
+
+int64_t cq_polled_ns(const struct cq *cq)
+{
+	return cq->polled_ns;
+}
+
+void cq_ignore_overrun(struct cq *cq)
+{
+	cq->ignore_overrun = true;
 }
 
 uint32_t cq_cqe(const struct cq *cq)
@@ -108,6 +143,8 @@ int cq_poll(struct cq *cq, int n, struct wc *ret_wc)
 		take = ready;
 	for (uint32_t i = 0; i < take; i++)
 		ret_wc[i] = cq->ring[(head + i) & cq->mask];
+	if (take && cq->times)
+		cq->polled_ns = cq->times[(head + take - 1) & cq->mask];
 	if (take)
 		atomic_store_explicit(&cq->head, head + take,
 				      memory_order_release);
@@ -129,6 +166,49 @@ void cq_arm(struct cq *cq, bool solicited_only)
 							memory_order_relaxed));
 }
 
+static void fire(struct cq *cq)
+{
+	/* Beside a cq_arm that asks again: one event then serves both. */
+	atomic_exchange_explicit(&cq->arm, CQ_ARMED_NOT, memory_order_seq_cst);
+	if (!MUTANT(event_lost) || cq->hca->counters.cqes % 16 != 7)
+		event_raise(cq->hca, &cq->events, EVENT_BIT_COMP);
+}
+
+void cq_moderate(struct cq *cq, uint32_t count, int64_t period_ns)
+{
+	cq->mod_count = count;
+	cq->mod_period_ns = count < 2 ? 0 : period_ns;
+	if (timer_armed(&cq->mod_timer)) /* no longer than was promised */
+		timer_arm(&cq->hca->wheel, &cq->mod_timer, cq->hca->now_ns);
+}
+
+/* One more that an armed CQ owes an event for. */
+static bool hold_back(struct cq *cq)
+{
+	if (!cq->mod_period_ns)
+		return false;
+	if (++cq->held >= cq->mod_count) {
+		cq->held = 0;
+		timer_cancel(&cq->mod_timer);
+		return false;
+	}
+	if (!timer_armed(&cq->mod_timer))
+		timer_arm(&cq->hca->wheel, &cq->mod_timer,
+			  cq->hca->now_ns + cq->mod_period_ns);
+	return true;
+}
+
+static void mod_timeout(struct timer *t, int64_t now_ns)
+{
+	struct cq *cq = CONTAINER_OF(t, struct cq, mod_timer);
+
+	(void)now_ns;
+	cq->held = 0;
+	if (atomic_load_explicit(&cq->arm, memory_order_seq_cst) !=
+	    CQ_ARMED_NOT)
+		fire(cq);
+}
+
 static void fire_if_armed(struct cq *cq, bool solicited)
 {
 	uint32_t armed = atomic_load_explicit(&cq->arm, memory_order_seq_cst);
@@ -136,10 +216,8 @@ static void fire_if_armed(struct cq *cq, bool solicited)
 	if (armed == CQ_ARMED_NOT ||
 	    (armed == CQ_ARMED_SOLICITED && !solicited))
 		return;
-	/* Beside a cq_arm that asks again: one event then serves both. */
-	atomic_exchange_explicit(&cq->arm, CQ_ARMED_NOT, memory_order_seq_cst);
-	if (!MUTANT(event_lost) || cq->hca->counters.cqes % 16 != 7)
-		event_raise(cq->hca, &cq->events, EVENT_BIT_COMP);
+	if (!hold_back(cq))
+		fire(cq);
 }
 
 static void overrun(struct cq *cq)
@@ -147,6 +225,8 @@ static void overrun(struct cq *cq)
 	struct hca *hca = cq->hca;
 
 	HCA_COUNT(hca, cq_overflows);
+	if (cq->ignore_overrun)
+		return;
 	if (!cq->overrun)
 		event_raise(hca, &cq->events, ASYNC_CQ_ERR);
 	cq->overrun = true;
@@ -165,6 +245,8 @@ void cq_push(struct cq *cq, const struct wc *wc, bool solicited)
 		return;
 	}
 	cq->ring[tail & cq->mask] = *wc;
+	if (cq->times)
+		cq->times[tail & cq->mask] = cq->hca->now_ns;
 	atomic_store_explicit(&cq->tail, tail + 1, memory_order_seq_cst);
 	HCA_COUNT(cq->hca, cqes);
 	fire_if_armed(cq, solicited);
@@ -180,8 +262,12 @@ void cq_forget_qp(struct cq *cq, uint32_t qpn)
 	for (uint32_t i = tail; i != head; i--) {
 		const struct wc *wc = &cq->ring[(i - 1) & cq->mask];
 
-		if (wc->qpn != qpn)
-			cq->ring[--to & cq->mask] = *wc;
+		if (wc->qpn == qpn)
+			continue;
+		cq->ring[--to & cq->mask] = *wc;
+		if (cq->times)
+			cq->times[to & cq->mask] =
+				cq->times[(i - 1) & cq->mask];
 	}
 	atomic_store_explicit(&cq->head, to, memory_order_release);
 }

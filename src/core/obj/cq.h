@@ -13,6 +13,7 @@
 
 #include <stdatomic.h>
 
+#include "base/twheel.h"
 #include "core/obj/event.h"
 #include "core/verbs.h"
 
@@ -29,15 +30,24 @@ struct cq {
 	uint32_t refs; /* QPs, each queue counted */
 
 	struct wc *ring;
+	int64_t *times; /* beside ring; NULL: not kept */
 	uint32_t mask;
 	uint32_t capacity;    /* exact, <= mask + 1 */
 	_Atomic uint32_t arm; /* enum cq_armed */
 	bool overrun;	      /* lost a CQE: takes no more */
+	bool ignore_overrun;
 	struct dlist overrun_node;
 	struct event_src events;
 
+	/* Moderation: completions that an armed CQ has not yet told of. */
+	uint32_t mod_count;
+	int64_t mod_period_ns; /* 0: none */
+	uint32_t held;
+	struct timer mod_timer;
+
 	_Alignas(64) _Atomic uint32_t tail; /* engine writes */
 	_Alignas(64) _Atomic uint32_t head; /* poller writes */
+	int64_t polled_ns;		    /* poller writes */
 };
 
 /* Adds a completion. solicited: it counts for cq_arm(.., true). A full CQ

@@ -18,6 +18,8 @@
 #include "shim/verbs/vb_err.h"
 
 #define VB_PORT 1 /* devices have one port */
+/* Programs deal their CQs to as many; there are no interrupts to be steered. */
+#define VB_COMP_VECTORS 8
 
 struct vb_device {
 	struct ibv_device ibv;
@@ -222,6 +224,7 @@ int vb_query_device_ex(struct ibv_context *c,
 		       struct ibv_device_attr_ex *attr, size_t size);
 int vb_query_port(struct ibv_context *c, uint8_t port,
 		  struct ibv_port_attr *attr, size_t len);
+int vb_query_rt_values(struct ibv_context *c, struct ibv_values_ex *values);
 /* One line on stderr, once a process: this program gave no global route, and
  * which GID index to name. */
 void vb_say_gid_needed(struct vb_context *ctx);
@@ -276,6 +279,7 @@ struct ibv_mr *vb_reg_dm_mr(struct ibv_pd *pd, struct ibv_dm *dm,
 /* comp_vector and channel as in ibv_create_cq; NULL with errno. */
 struct vb_cq *vb_cq_create(struct ibv_context *c, uint32_t cqe, void *user,
 			   struct ibv_comp_channel *channel, int comp_vector);
+int vb_modify_cq(struct ibv_cq *cq, struct ibv_modify_cq_attr *attr);
 int vb_poll_cq(struct ibv_cq *cq, int n, struct ibv_wc *wc);
 int vb_req_notify_cq(struct ibv_cq *cq, int solicited_only);
 struct ibv_cq_ex *vb_create_cq_ex(struct ibv_context *c,

@@ -88,6 +88,20 @@ ABI_EXPORT int ibv_resize_cq(struct ibv_cq *ibv, int cqe)
 	return ret_errno(rc);
 }
 
+/* Periods are in microseconds. */
+int vb_modify_cq(struct ibv_cq *ibv, struct ibv_modify_cq_attr *attr)
+{
+	struct vb_cq *cq = vb_cq(ibv);
+
+	if (attr->attr_mask != IBV_CQ_ATTR_MODERATE)
+		return ret_errno(-EINVAL);
+	return ret_errno(cq->rt ? rt_cq_moderate(cq->rt,
+						 attr->moderate.cq_count,
+						 attr->moderate.cq_period *
+							 INT64_C(1000))
+				: -EIO);
+}
+
 void vb_cq_orphan(struct vb_obj *o)
 {
 	struct vb_cq *cq = CONTAINER_OF(o, struct vb_cq, obj);

@@ -6,7 +6,15 @@
  */
 #include "shim/verbs/vb.h"
 
-#define WC_FLAGS ((uint64_t)IBV_WC_STANDARD_FLAGS)
+#include <time.h>
+
+#define TIME_FLAGS                                                             \
+	((uint64_t)IBV_WC_EX_WITH_COMPLETION_TIMESTAMP |                       \
+	 (uint64_t)IBV_WC_EX_WITH_COMPLETION_TIMESTAMP_WALLCLOCK)
+#define WC_FLAGS ((uint64_t)IBV_WC_STANDARD_FLAGS | TIME_FLAGS)
+#define CREATE_FLAGS                                                           \
+	((uint32_t)IBV_CREATE_CQ_ATTR_SINGLE_THREADED |                        \
+	 (uint32_t)IBV_CREATE_CQ_ATTR_IGNORE_OVERRUN)
 
 static struct vb_cq *cq_ex(struct ibv_cq_ex *ex)
 {
@@ -99,12 +107,28 @@ static uint8_t read_dlid_path_bits(struct ibv_cq_ex *ex)
 	return cq_ex(ex)->wc.dlid_path_bits;
 }
 
-/* What wc_flags cannot ask for: never NULL, programs call without looking. */
-static uint64_t read_no_time(struct ibv_cq_ex *ex)
+/* Ticks of the clock that ibv_query_rt_values_ex() shows: nanoseconds of
+ * CLOCK_MONOTONIC. */
+static uint64_t read_time(struct ibv_cq_ex *ex)
 {
-	(void)ex;
-	return 0;
+	return (uint64_t)rt_cq_polled_ns(cq_ex(ex)->rt);
 }
+
+static int64_t clock_ns(clockid_t clock)
+{
+	struct timespec t;
+
+	clock_gettime(clock, &t);
+	return t.tv_sec * INT64_C(1000000000) + t.tv_nsec;
+}
+
+static uint64_t read_wallclock(struct ibv_cq_ex *ex)
+{
+	return read_time(ex) +
+	       (uint64_t)(clock_ns(CLOCK_REALTIME) - clock_ns(CLOCK_MONOTONIC));
+}
+
+/* What wc_flags cannot ask for: never NULL, programs call without looking. */
 
 static uint16_t read_no_cvlan(struct ibv_cq_ex *ex)
 {
@@ -140,11 +164,11 @@ static void ex_init(struct ibv_cq_ex *ex)
 	ex->read_slid = read_slid;
 	ex->read_sl = read_sl;
 	ex->read_dlid_path_bits = read_dlid_path_bits;
-	ex->read_completion_ts = read_no_time;
+	ex->read_completion_ts = read_time;
 	ex->read_cvlan = read_no_cvlan;
 	ex->read_flow_tag = read_no_flow_tag;
 	ex->read_tm_info = read_no_tm_info;
-	ex->read_completion_wallclock_ns = read_no_time;
+	ex->read_completion_wallclock_ns = read_wallclock;
 }
 
 struct ibv_cq_ex *vb_create_cq_ex(struct ibv_context *c,
@@ -158,7 +182,7 @@ struct ibv_cq_ex *vb_create_cq_ex(struct ibv_context *c,
 	if (attr->comp_mask & IBV_CQ_INIT_ATTR_MASK_FLAGS)
 		flags = attr->flags;
 	if (attr->wc_flags & ~WC_FLAGS || attr->comp_mask & ~known ||
-	    flags & ~(uint32_t)IBV_CREATE_CQ_ATTR_SINGLE_THREADED)
+	    flags & ~CREATE_FLAGS)
 		return ret_null(-EOPNOTSUPP);
 	if (attr->comp_mask & IBV_CQ_INIT_ATTR_MASK_PD &&
 	    (!attr->parent_domain || !vb_pd(attr->parent_domain)->parent ||
@@ -170,6 +194,12 @@ struct ibv_cq_ex *vb_create_cq_ex(struct ibv_context *c,
 			  (int)attr->comp_vector);
 	if (!cq)
 		return NULL;
+	if (flags & IBV_CREATE_CQ_ATTR_IGNORE_OVERRUN)
+		rt_cq_ignore_overrun(cq->rt);
+	if (attr->wc_flags & TIME_FLAGS && rt_cq_keep_times(cq->rt)) {
+		(void)ibv_destroy_cq(&cq->ibv);
+		return ret_null(-ENOMEM);
+	}
 	ex_init(&cq->ex);
 	return &cq->ex;
 }

@@ -286,7 +286,7 @@ static int context_init(struct vb_context *ctx, struct vb_device *d)
 	pthread_mutex_init(&c->mutex, NULL);
 	ctx->refs = 1;
 	c->device = &d->ibv;
-	c->num_comp_vectors = 1;
+	c->num_comp_vectors = VB_COMP_VECTORS;
 	vb_ops_init(&ctx->v);
 	return 0;
 }

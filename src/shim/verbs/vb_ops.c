@@ -26,6 +26,8 @@ void vb_ops_init(struct verbs_context *v)
 	v->query_device_ex = vb_query_device_ex;
 	v->query_port = vb_query_port;
 	v->create_cq_ex = vb_create_cq_ex;
+	v->modify_cq = vb_modify_cq;
+	v->query_rt_values = vb_query_rt_values;
 	v->create_qp_ex = vb_create_qp_ex;
 	v->create_srq_ex = vb_create_srq_ex;
 	v->get_srq_num = vb_get_srq_num;
