@@ -62,9 +62,10 @@ class Bench:
         if name == "ring" and not self.has_link:
             raise Absent("this build has no --link ring")
         d, gid = e2e_lib.device_with("::ffff:127.0.0.1")
-        return Path(self.server, self.client,
-                    ["--link", name] if self.has_link else [],
-                    [(d.name, gid)] * 2)
+        opts = ["--link", name] if self.has_link else []
+        if name == "udp":
+            opts.append("--no-one-sided")
+        return Path(self.server, self.client, opts, [(d.name, gid)] * 2)
 
     def hosts(self, name):
         """Two namespaces and a cable of the MTU in the name."""
