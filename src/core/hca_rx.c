@@ -7,6 +7,7 @@
 #include "core/hca.h"
 
 #include "core/obj/cq.h"
+#include "core/obj/apm.h"
 #include "core/obj/hca_priv.h"
 #include "core/obj/idtab.h"
 #include "core/obj/qp.h"
@@ -29,8 +30,10 @@ static bool receives(enum qp_state s)
 /* The connected transports hear their peer alone [IBA 9.6.1.4.2]. */
 static bool from_peer(const struct qp *qp, const struct rx_frame *f)
 {
-	return qp->type == QP_TYPE_UD || (gid_eq(&f->src, &qp->path.dgid) &&
-					  gid_eq(&f->dst, &qp->path.sgid));
+	return qp->type == QP_TYPE_UD ||
+	       (gid_eq(&f->src, &qp->path.dgid) &&
+		gid_eq(&f->dst, &qp->path.sgid)) ||
+	       apm_on_alternate(qp, f);
 }
 
 struct qp *hca_find_qp(struct hca *hca, uint32_t qpn)
@@ -82,6 +85,15 @@ static bool speaks(const struct qp *qp, uint8_t opcode)
 	return opcode_transport(opcode) == qp->ops->wire;
 }
 
+/* A peer that migrated to where we do not expect it is an event
+ * [IBA 17.2.8.1]. */
+static void wrong_path(struct qp *qp, const struct pkt *pkt)
+{
+	HCA_COUNT(qp->hca, rx_drop_src);
+	if (pkt->bth.migreq && qp->attr.mig_state == MIG_STATE_ARMED)
+		qp_event(qp, ASYNC_PATH_MIG_ERR);
+}
+
 /* The QP that the packet is for; NULL: dropped and counted. */
 static struct qp *admit(struct hca *hca, const struct rx_frame *f,
 			const struct pkt *pkt)
@@ -102,7 +114,7 @@ static struct qp *admit(struct hca *hca, const struct rx_frame *f,
 	else if (!pkey_match(qp->pkey, pkt->bth.pkey))
 		HCA_COUNT(hca, rx_drop_pkey);
 	else if (!from_peer(qp, f))
-		HCA_COUNT(hca, rx_drop_src);
+		wrong_path(qp, pkt);
 	else
 		return qp;
 	return NULL;
@@ -116,6 +128,8 @@ static void deliver(struct qp *qp, const struct rx_frame *f,
 		return;
 	}
 	cc_received(qp, f, now_ns);
+	if (qp->attr.mig_state != MIG_STATE_MIGRATED)
+		apm_heard(qp, f, pkt->bth.migreq);
 	qp->ops->rx(qp, f, pkt, now_ns);
 }
 

@@ -367,6 +367,15 @@ int rt_qp_create(struct rtdev *d, struct pd *pd, const struct rt_qp_init *init,
 	return 0;
 }
 
+/* And before it may migrate, that of the alternate path. */
+static int bind_alternate(struct rt_qp *q, const struct qp_attr *attr,
+			  uint32_t mask)
+{
+	if (!(mask & QP_ATTR_ALT_PATH) || !attr->alt_ah.is_global)
+		return 0;
+	return rtdev_bind_gid(q->dev, attr->alt_ah.sgid_index);
+}
+
 /* A QP that is to receive needs its source address's port first, and to know
  * whether its peer is on this host. */
 static int bind_for_rtr(struct rt_qp *q, const struct qp_attr *attr,
@@ -484,6 +493,9 @@ int rt_qp_modify(struct rt_qp *q, const struct qp_attr *attr, uint32_t mask)
 	if (rtdev_failed(d))
 		return -EIO;
 	umem_check();
+	err = bind_alternate(q, attr, mask);
+	if (err)
+		return err;
 	err = bind_for_rtr(q, attr, mask, &direct);
 	if (err)
 		return err;

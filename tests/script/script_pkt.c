@@ -157,7 +157,7 @@ static bool has_field(const struct field *f, uint16_t exth)
 	return !f->exth || (exth & f->exth);
 }
 
-static void gid_field(struct line *l, const char *key, struct gid *gid)
+void script_gid(struct line *l, const char *key, struct gid *gid)
 {
 	const char *v = line_get(l, key);
 	unsigned a, b, c, d;
@@ -224,8 +224,8 @@ void script_inject(struct rig *r, struct line *l)
 	v = line_get(l, "cut");
 	if (v)
 		len = (uint32_t)line_num_of(l, v);
-	gid_field(l, "src", &src);
-	gid_field(l, "dst", &dst);
+	script_gid(l, "src", &src);
+	script_gid(l, "dst", &dst);
 	line_done(l);
 	rig_inject(r, buf, len, &src, &dst);
 }
@@ -302,6 +302,7 @@ void script_expect(struct rig *r, struct line *l)
 	struct rig_frame *f;
 	struct pkt p;
 	enum pkt_verdict v;
+	struct gid dst;
 
 	if (!name)
 		line_error(l, "< OPCODE field=value ...");
@@ -318,5 +319,9 @@ void script_expect(struct rig *r, struct line *l)
 			  p.bth.dest_qpn, r->dest_qpn);
 	compare_fields(r, l, &p);
 	compare_payload(l, &p);
+	dst = f->dst;
+	script_gid(l, "dst", &dst);
+	if (!gid_eq(&dst, &f->dst))
+		line_fail(l, "%s goes somewhere else", name);
 	line_done(l);
 }

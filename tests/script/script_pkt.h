@@ -18,4 +18,8 @@ void script_expect(struct rig *r, struct line *l);
 uint32_t script_bytes(const struct line *l, const char *text, uint8_t *dst,
 		      uint32_t room);
 
+/* The field's value as a GID, an IPv4 address; *gid stays when there is none.
+ */
+void script_gid(struct line *l, const char *key, struct gid *gid);
+
 #endif

@@ -74,6 +74,7 @@ static bool transmit(struct rig *r)
 	f->at_ns = r->now_ns;
 	f->len_bytes = tx.len_bytes;
 	f->tos = tx.tos;
+	f->dst = tx.path->dgid;
 	memcpy(f->bytes, buf, tx.len_bytes);
 	hca_tx_done(r->hca, &tx);
 	r->next++;

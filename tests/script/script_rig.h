@@ -21,6 +21,7 @@ struct rig_frame {
 	int64_t at_ns;
 	uint32_t len_bytes;
 	uint8_t tos;
+	struct gid dst;
 	uint8_t bytes[PKT_MAX];
 };
 

@@ -138,6 +138,8 @@ static void qp_attrs(struct rig *r, struct line *l, struct qp_attr *a)
 	};
 }
 
+static const char *const mig_names[] = { "MIGRATED", "REARM", "ARMED", NULL };
+
 /* What each step needs, beside the state. */
 static uint32_t mask_for(enum qp_type t, enum qp_state to)
 {
@@ -229,20 +231,29 @@ static void cmd_qp(struct script *s, struct line *l)
 	enum qp_type t = (enum qp_type)line_enum(l, type ? type : "RC", types);
 	uint64_t pkey = line_num(l, "pkey", 0xffff);
 	struct qp_attr a;
+	uint32_t mask;
+	bool alt;
 
 	if (r->qp)
 		line_error(l, "one QP a script");
 	if (pkey != 0xffff)
 		must(l, "pkey", hca_set_pkey(r->hca, 0, (uint16_t)pkey));
 	qp_attrs(r, l, &a);
+	a.alt_ah = a.ah;
+	a.alt_port_num = 1;
+	a.alt_timeout = a.timeout;
+	script_gid(l, "alt", &a.alt_ah.dgid);
+	alt = !gid_eq(&a.alt_ah.dgid, &a.ah.dgid);
 	qp_make(r, l, t);
 	line_done(l);
 	if (t == QP_TYPE_UD)
 		must(l, "ah_create", ah_create(r->pd, &a.ah, &r->ah));
 	for (int st = QP_STATE_INIT; st <= to && st <= QP_STATE_RTS; st++) {
 		a.state = (enum qp_state)st;
-		must(l, "qp_modify",
-		     qp_modify(r->qp, &a, mask_for(t, a.state), r->now_ns));
+		mask = mask_for(t, a.state);
+		if (alt && st == QP_STATE_RTR)
+			mask |= QP_ATTR_ALT_PATH;
+		must(l, "qp_modify", qp_modify(r->qp, &a, mask, r->now_ns));
 	}
 	/* State changes raise nothing that a script would have to expect. */
 	rig_run(r, r->now_ns, false);
@@ -502,18 +513,37 @@ static void cmd_state(struct script *s, struct line *l)
 static void cmd_modify(struct script *s, struct line *l)
 {
 	const char *name = line_get(l, "state");
+	const char *mig = line_get(l, "mig");
+	const char *fails = line_get(l, "fails");
 	bool notify = line_flag(l, "notify");
 	struct qp_attr a = { .en_sqd_async_notify = notify };
-	uint32_t mask = QP_ATTR_STATE;
+	uint32_t mask = notify ? QP_ATTR_EN_SQD_ASYNC_NOTIFY : 0;
 
-	if (!name)
-		line_error(l, "modify state=NAME [notify]");
-	if (notify)
-		mask |= QP_ATTR_EN_SQD_ASYNC_NOTIFY;
-	a.state = (enum qp_state)line_enum(l, name, state_names);
+	if (!name && !mig)
+		line_error(l, "modify state=NAME [notify] | mig=NAME");
+	if (name) {
+		mask |= QP_ATTR_STATE;
+		a.state = (enum qp_state)line_enum(l, name, state_names);
+	}
+	if (mig) {
+		mask |= QP_ATTR_PATH_MIG_STATE;
+		a.mig_state = (enum mig_state)line_enum(l, mig, mig_names);
+	}
 	line_done(l);
-	must(l, "qp_modify", qp_modify(s->rig.qp, &a, mask, s->rig.now_ns));
+	check_errno(l, fails, qp_modify(s->rig.qp, &a, mask, s->rig.now_ns));
 	rig_run(&s->rig, s->rig.now_ns, false);
+}
+
+static void cmd_mig(struct script *s, struct line *l)
+{
+	const char *name = line_word(l);
+	struct qp_attr a;
+	struct qp_init init;
+
+	qp_query(s->rig.qp, &a, &init);
+	if (!name || line_enum(l, name, mig_names) != (int)a.mig_state)
+		line_fail(l, "migration state is %s", mig_names[a.mig_state]);
+	line_done(l);
 }
 
 /* ---- memory ---- */
@@ -697,6 +727,7 @@ static const struct {
 	{ "cqe", cmd_cqe, true, true },
 	{ "event", cmd_event, true, true },
 	{ "state", cmd_state, true, true },
+	{ "mig", cmd_mig, true, true },
 	{ "mem", cmd_mem, false, true },
 	{ "word", cmd_word, false, true },
 	{ "quiet", cmd_quiet, true, true },

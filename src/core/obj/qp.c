@@ -241,6 +241,7 @@ void qp_forget(struct qp *qp)
 	qp->dest = NULL;
 	qp->attr = (struct qp_attr){ .cap = qp->cap };
 	qp->path = (struct path){ 0 };
+	qp->alt_path = (struct path){ 0 };
 	qp->mtu = 0;
 	qp->pkey = 0;
 	qp->sl = 0;

@@ -94,8 +94,9 @@ struct qp {
 
 	/* qp_fsm.c: configured values, as query returns them. */
 	struct qp_attr attr;
-	struct path path; /* RC, UC; copied from the GID entry at RTR */
-	uint32_t mtu;	  /* bytes of payload a packet */
+	struct path path;     /* RC, UC; copied from the GID entry at RTR */
+	struct path alt_path; /* zero: none was loaded; apm.c */
+	uint32_t mtu;	      /* bytes of payload a packet */
 	uint16_t pkey;
 	uint8_t sl;	   /* class of the next frame; UD sets it per WQE */
 	struct dest *dest; /* RC: account of path and peer, from RTR on */

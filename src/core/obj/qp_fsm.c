@@ -25,6 +25,7 @@
  */
 #include <errno.h>
 
+#include "core/obj/apm.h"
 #include "core/obj/cq.h"
 #include "core/obj/dest.h"
 #include "core/obj/direct.h"
@@ -212,8 +213,9 @@ static bool scalars_ok(const struct hca *hca, const struct qp_attr *a,
 		return false;
 	if ((mask & IRD) && a->max_dest_rd_atomic > l->max_rd_atomic)
 		return false;
-	/* There is no alternate path to be armed yet. */
-	return !(mask & MIG) || a->mig_state == MIG_STATE_MIGRATED;
+	/* ARMED is entered by hearing from the peer alone. */
+	return !(mask & MIG) || a->mig_state == MIG_STATE_MIGRATED ||
+	       a->mig_state == MIG_STATE_REARM;
 }
 
 static bool mtu_ok(const struct hca *hca, const struct qp_attr *a,
@@ -232,6 +234,9 @@ static int check_values(const struct qp *qp, const struct qp_attr *a,
 
 	if (!scalars_ok(hca, a, mask))
 		return -EINVAL;
+	if ((mask & MIG) && a->mig_state == MIG_STATE_REARM && !(mask & ALT) &&
+	    gid_is_zero(&qp->alt_path.dgid))
+		return -EINVAL; /* nothing to migrate to */
 	if (mask & ALT) {
 		rc = path_resolve(hca, &a->alt_ah, &alt);
 		if (rc)
@@ -256,8 +261,6 @@ static void store_path(struct qp_attr *to, const struct qp_attr *a,
 		to->path_mtu = a->path_mtu;
 	if (mask & DQPN)
 		to->dest_qpn = a->dest_qpn;
-	if (mask & MIG)
-		to->mig_state = a->mig_state;
 	if (mask & ALT) {
 		to->alt_ah = a->alt_ah;
 		to->alt_pkey_index = a->alt_pkey_index;
@@ -302,6 +305,23 @@ static void store_common(struct qp_attr *to, const struct qp_attr *a,
 		to->min_rnr_timer = a->min_rnr_timer;
 }
 
+static void set_alternate(struct qp *qp)
+{
+	const struct qp_attr *a = &qp->attr;
+	int rc = path_resolve(qp->hca, &a->alt_ah, &qp->alt_path);
+
+	ASSERT(!rc); /* it was tried before */
+	qp->alt_path.sport =
+		path_sport(qp->alt_path.flow_label, qp->qpn, a->dest_qpn);
+}
+
+/* To MIGRATED from ARMED is a migration, from REARM none. */
+static void set_mig_state(struct qp *qp, enum mig_state to)
+{
+	if (to != MIG_STATE_MIGRATED || !apm_migrate(qp))
+		qp->attr.mig_state = to;
+}
+
 /* What follows from the attributes. */
 static void derive(struct qp *qp, uint32_t mask, const struct path *path)
 {
@@ -311,6 +331,8 @@ static void derive(struct qp *qp, uint32_t mask, const struct path *path)
 		qp->pkey = hca_pkey(qp->hca, a->pkey_index);
 	if (mask & PMTU)
 		qp->mtu = mtu_bytes(a->path_mtu);
+	if (mask & ALT)
+		set_alternate(qp);
 	if (mask & AV) {
 		qp->path = *path;
 		qp->path.sport =
@@ -395,16 +417,21 @@ int qp_modify(struct qp *qp, const struct qp_attr *attr, uint32_t mask,
 		return rc;
 	if (qp->ops->prepare)
 		rc = qp->ops->prepare(qp, attr, mask);
-	if (!rc)
-		if (mask & AV)
-			choose_out(qp, attr, mask, &path);
+	if (rc)
+		return rc;
+	if (mask & AV)
+		choose_out(qp, attr, mask, &path);
 	rc = join_dest(qp, attr, &path, to);
 	if (rc)
 		return rc;
 	store_common(&qp->attr, attr, mask);
 	store_path(&qp->attr, attr, mask);
 	store_requester(&qp->attr, attr, mask);
+	if (from == QP_STATE_RTS && to == QP_STATE_SQD && !(mask & SQDN))
+		qp->attr.en_sqd_async_notify = false; /* asked for each time */
 	derive(qp, mask, &path);
+	if (mask & MIG)
+		set_mig_state(qp, attr->mig_state);
 	if (to == QP_STATE_ERR)
 		qp_error(qp, now_ns);
 	else

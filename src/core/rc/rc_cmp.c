@@ -10,6 +10,7 @@
 #include "core/rc/rc_cmp.h"
 
 #include "base/mutant.h"
+#include "core/obj/apm.h"
 #include "core/rc/rc_flow.h"
 #include "core/rc/rc_req.h"
 #include "core/rc/rc_timer.h"
@@ -112,8 +113,11 @@ static void go_back(struct qp *qp, bool free, int64_t now_ns)
 	if (rc->cmp.went_back || !rc_in_flight(rc))
 		return;
 	if (!free && !rc_timer_take_retry(qp)) {
-		fail(qp, WC_RETRY_EXC_ERR, now_ns);
-		return;
+		if (!apm_migrate(qp)) {
+			fail(qp, WC_RETRY_EXC_ERR, now_ns);
+			return;
+		}
+		rc_timer_refill(qp);
 	}
 	rc->cmp.went_back = true;
 	rc->cmp.probing = false;

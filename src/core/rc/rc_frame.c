@@ -4,6 +4,8 @@
 
 #include <string.h>
 
+#include "core/obj/apm.h"
+
 uint8_t *rc_frame_payload(const struct qp *qp, const struct tx_frame *f,
 			  uint8_t op)
 {
@@ -19,6 +21,7 @@ void rc_frame_finish(const struct qp *qp, struct tx_frame *f, struct pkt *p)
 	p->bth.opcode = OPCODE(qp->ops->wire, p->bth.opcode);
 	p->bth.pad = (uint8_t)pkt_pad(n);
 	p->bth.pkey = qp->pkey;
+	p->bth.migreq = apm_migreq(qp);
 	p->bth.dest_qpn = qp->attr.dest_qpn;
 	hdr = pkt_encode_headers(p, f->pkt);
 	memset(f->pkt + hdr + n, 0, p->bth.pad);

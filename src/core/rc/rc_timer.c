@@ -148,6 +148,11 @@ bool rc_timer_take_retry(struct qp *qp)
 	return true;
 }
 
+void rc_timer_refill(struct qp *qp)
+{
+	rc_of(qp)->timer.retries_left = qp->attr.retry_cnt;
+}
+
 bool rc_timer_take_rnr_retry(struct qp *qp)
 {
 	struct rc_timer *t = &rc_of(qp)->timer;

@@ -39,6 +39,8 @@ void rc_timer_rnr_stop(struct qp *qp);
 /* Takes one of the retries (timeouts and NAKs; RNR NAKs). False: none left. An
  * RNR NAK shows that the request arrives: retry_cnt counts from there again. */
 bool rc_timer_take_retry(struct qp *qp);
+/* A new path has all of them. */
+void rc_timer_refill(struct qp *qp);
 bool rc_timer_take_rnr_retry(struct qp *qp);
 
 #endif

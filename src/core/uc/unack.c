@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/mutant.h"
+#include "core/obj/apm.h"
 #include "core/obj/direct.h"
 #include "core/obj/hca_priv.h"
 #include "core/obj/mw.h"
@@ -69,6 +70,7 @@ enum wc_status unack_fill(struct qp *qp, const struct unack *u, struct wqe *w,
 	pkt->bth.psn = u->next_psn;
 	pkt->bth.pad = (uint8_t)pad;
 	pkt->bth.pkey = qp->pkey;
+	pkt->bth.migreq = apm_migreq(qp);
 	pkt->bth.dest_qpn = f->dest_qpn;
 	hdr = pkt_encode_headers(pkt, f->pkt);
 	status = wqe_gather(qp->hca, qp->pd, w, u->off, bytes, f->pkt + hdr);

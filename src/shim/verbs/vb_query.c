@@ -35,7 +35,7 @@ static void device_ids(const struct vb_context *ctx, struct ibv_device_attr *a)
 		IBV_DEVICE_SYS_IMAGE_GUID | IBV_DEVICE_RC_RNR_NAK_GEN |
 		IBV_DEVICE_SRQ_RESIZE | IBV_DEVICE_MEM_WINDOW |
 		IBV_DEVICE_MEM_WINDOW_TYPE_2B | IBV_DEVICE_MEM_MGT_EXTENSIONS |
-		IBV_DEVICE_XRC;
+		IBV_DEVICE_XRC | IBV_DEVICE_AUTO_PATH_MIG;
 	a->atomic_cap = IBV_ATOMIC_HCA;
 	a->local_ca_ack_delay = 15; /* 134 ms: a process may be off the CPU */
 	a->phys_port_cnt = 1;
