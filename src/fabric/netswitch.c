@@ -315,11 +315,8 @@ static bool marks(struct netswitch *s, const struct queue *q,
 	       (q->bytes - p->kmin_bytes) * p->pmax_ppm;
 }
 
-static void join(struct netswitch *s, struct queue *q,
-		 struct netswitch_frame *f)
+static void join(struct queue *q, struct netswitch_frame *f)
 {
-	f->ce = marks(s, q, f);
-	s->counters.marked += f->ce;
 	f->next = NULL;
 	*q->tail = f;
 	q->tail = &f->next;
@@ -346,7 +343,7 @@ enum netswitch_drop netswitch_rx(struct netswitch *s, uint32_t port,
 		else
 			d = charge_lossy(s, p, q, f);
 		if (d == NETSWITCH_QUEUED) {
-			join(s, q, f);
+			join(q, f);
 			if (q->paused_until_ns > now_ns && s->cfg.watchdog_ns)
 				wake_at(s, q->paused_since_ns +
 						   s->cfg.watchdog_ns);
@@ -396,11 +393,15 @@ struct netswitch_frame *netswitch_tx(struct netswitch *s, uint32_t port,
 				     int64_t now_ns)
 {
 	struct queue *q = pick(s, &s->port[port], now_ns);
+	struct netswitch_frame *f;
 
 	if (!q)
 		return NULL;
+	f = leave(q);
+	f->ce = marks(s, q, f);
+	s->counters.marked += f->ce;
 	s->counters.tx_frames++;
-	return leave(q);
+	return f;
 }
 
 void netswitch_done(struct netswitch *s, struct netswitch_frame *f,

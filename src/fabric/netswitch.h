@@ -14,8 +14,10 @@
  * its own dynamic threshold.
  *
  * Marking [RFC 3168, and the DCQCN paper's RED]: a frame that is ECN capable is
- * marked as it joins an output queue of q bytes: never up to kmin, always from
- * kmax on, with a probability that rises to pmax between them.
+ * marked as it leaves an output queue that holds q bytes behind it: never up to
+ * kmin, always from kmax on, with a probability that rises to pmax between
+ * them. (Shared-buffer switches mark at egress: a mark that had joined the
+ * queue would be as old as the queue is long.)
  */
 #ifndef SOFTHCA_FABRIC_NETSWITCH_H
 #define SOFTHCA_FABRIC_NETSWITCH_H
@@ -88,7 +90,7 @@ struct netswitch_frame {
 	uint32_t hash;	/* of the flow, for ECMP */
 	uint8_t prio;
 	bool ect; /* ECN capable */
-	bool ce;  /* out: marked here */
+	bool ce;  /* from netswitch_tx on: marked here */
 	/* The switch's own. */
 	uint16_t in_port, out_port;
 	bool in_headroom;

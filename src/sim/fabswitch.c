@@ -47,7 +47,11 @@ static struct fab_frame *next(struct fab_node *n, struct fab_port *p,
 {
 	struct netswitch_frame *f = netswitch_tx(of(n)->sw, p->index, now_ns);
 
-	return f ? frame_of(f) : NULL;
+	if (!f)
+		return NULL;
+	if (f->ce)
+		frame_of(f)->tos |= ECN_CE;
+	return frame_of(f);
 }
 
 static void sent(struct fab_node *n, struct fab_port *p, struct fab_frame *f,
@@ -77,8 +81,6 @@ static void rx(struct fab_node *n, struct fab_port *p, struct fab_frame *f,
 		settle(s);
 		return;
 	}
-	if (f->sw.ce)
-		f->tos |= ECN_CE;
 	if (s->mirror)
 		s->mirror(s->mirror_ctx, f, now_ns);
 	settle(s);

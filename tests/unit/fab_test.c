@@ -337,6 +337,74 @@ static void test_headroom(void **state)
 	assert_true(incast_drops(need - 1122 - 1122) > 0);
 }
 
+struct share { /* of the bottleneck, in a window of time */
+	double jain, used;
+	uint64_t drops, marked, queue_max;
+};
+
+/* n hosts write to one through a 40 Gb/s port, each over 40 Gb/s, with what the
+ * paper recommends for switches and hosts. */
+static struct share compete(uint32_t n, int64_t settle_ns, int64_t window_ns)
+{
+	struct netswitch_config sc = lossless_switch(n + 1);
+	struct fabflow_config fc = writes(1 << 20, 2, INT64_MAX);
+	struct star *s = star_new();
+	struct share r = { 0 };
+	double sum = 0, squares = 0;
+	uint64_t before[HOSTS_MAX];
+
+	sc.prio[3].ecn = true;
+	sc.prio[3].kmin_bytes = 5000;
+	sc.prio[3].kmax_bytes = 200000;
+	sc.prio[3].pmax_ppm = 10000;
+	star_init(s, n + 1, &sc, false, &dcqcn_paper);
+	for (uint32_t i = 0; i <= n; i++)
+		cable(s, i, 40 * GBPS, 1000);
+	for (uint32_t i = 0; i < n; i++)
+		add_flow(s, i, n, &fc);
+	star_run(s, settle_ns);
+	for (uint32_t i = 0; i < n; i++)
+		before[i] = hca_counters(s->host[i].hca)->tx_payload_bytes;
+	for (int64_t t = settle_ns; t < settle_ns + window_ns; t += 10 * US) {
+		uint64_t q;
+
+		star_run(s, t + 10 * US);
+		q = netswitch_queue_bytes(s->sw.sw, n, 3);
+		r.queue_max = q > r.queue_max ? q : r.queue_max;
+	}
+	for (uint32_t i = 0; i < n; i++) {
+		double x = (double)(hca_counters(s->host[i].hca)
+					    ->tx_payload_bytes -
+				    before[i]);
+
+		sum += x;
+		squares += x * x;
+	}
+	r.jain = sum * sum / (n * squares);
+	r.used = sum * 1106 / 1024 * 8 / (double)window_ns / 40;
+	for (int d = 0; d < NETSWITCH_DROP_KINDS; d++)
+		r.drops += netswitch_counters(s->sw.sw)->dropped[d];
+	r.marked = netswitch_counters(s->sw.sw)->marked;
+	star_fini(s);
+	return r;
+}
+
+static void test_fair(void **state)
+{
+	(void)state;
+	for (uint32_t n = 2; n <= 16; n *= 2) {
+		struct share r = compete(n, 100 * MS, 100 * MS);
+
+		print_message("%u flows: Jain %.4f, %.1f %% used, %.0f KB at "
+			      "most queued, %.0f marked\n",
+			      n, r.jain, r.used * 100,
+			      (double)r.queue_max / 1000, (double)r.marked);
+		assert_true(r.jain > 0.99);
+		assert_true(r.used > 0.95);
+		assert_int_equal(r.drops, 0);
+	}
+}
+
 /* Same seed, same run. */
 static void test_repeats(void **state)
 {
@@ -373,6 +441,7 @@ int main(void)
 		cmocka_unit_test(test_parts),
 		cmocka_unit_test(test_processing),
 		cmocka_unit_test(test_headroom),
+		cmocka_unit_test(test_fair),
 		cmocka_unit_test(test_repeats),
 	};
 
