@@ -20,6 +20,7 @@ enum {
 /* argv[0] is the subcommand's name. Each returns the exit status. */
 int cmd_run(int argc, char **argv);
 int cmd_devices(int argc, char **argv);
+int cmd_sim(int argc, char **argv);
 
 /* "softhca: ..." on stderr with a newline. */
 void complain(const char *fmt, ...) __attribute__((format(printf, 1, 2)));

@@ -16,6 +16,7 @@ static const struct command {
 } commands[] = {
 	{ "run", cmd_run, "run a program on softhca's RDMA devices" },
 	{ "devices", cmd_devices, "list the devices and their GIDs" },
+	{ "sim", cmd_sim, "run a scenario in virtual time" },
 };
 #define N_COMMANDS (sizeof(commands) / sizeof(commands[0]))
 

@@ -60,6 +60,20 @@ static void describe(struct fabhost *h, struct fab_frame *f,
 				     t->len_bytes - around);
 }
 
+/* After whatever may have changed the core's deadline. */
+static void set_timer(struct fabhost *h)
+{
+	struct world *w = h->node.fab->world;
+	int64_t at = hca_deadline(h->hca);
+
+	if (at <= w->now_ns)
+		at = w->now_ns + 1;
+	if (at == INT64_MAX || h->crashed)
+		world_cancel(w, &h->timer);
+	else if (!world_scheduled(&h->timer) || h->timer.at_ns != at)
+		world_at(w, &h->timer, at);
+}
+
 static struct fab_frame *build(struct fabhost *h, int64_t now_ns)
 {
 	struct fab_frame *f = fab_take(h->node.fab);
@@ -93,20 +107,15 @@ static void build_ahead(struct fabhost *h, int64_t now_ns)
 	}
 }
 
-static struct fab_frame *next(struct fab_node *n, struct fab_port *p,
-			      int64_t now_ns)
+static struct fab_frame *next_built(struct fabhost *h, int64_t now_ns)
 {
-	struct fabhost *h = of(n);
 	struct fab_frame *f;
 
-	(void)p;
-	if (!h->cfg.pkt_ns && !h->cfg.bus_bps)
-		return build(h, now_ns);
 	build_ahead(h, now_ns);
 	if (!h->num_ahead)
 		return NULL;
 	if (h->ready_ns[0] > now_ns) {
-		world_at(n->fab->world, &h->built, h->ready_ns[0]);
+		world_at(h->node.fab->world, &h->built, h->ready_ns[0]);
 		return NULL;
 	}
 	f = h->ahead[0];
@@ -116,6 +125,19 @@ static struct fab_frame *next(struct fab_node *n, struct fab_port *p,
 		h->ready_ns[i] = h->ready_ns[i + 1];
 	}
 	fab_part_ends(f, FAB_PROCESSING, now_ns);
+	return f;
+}
+
+static struct fab_frame *next(struct fab_node *n, struct fab_port *p,
+			      int64_t now_ns)
+{
+	struct fabhost *h = of(n);
+	bool at_once = !h->cfg.pkt_ns && !h->cfg.bus_bps;
+	struct fab_frame *f =
+		at_once ? build(h, now_ns) : next_built(h, now_ns);
+
+	(void)p;
+	set_timer(h);
 	return f;
 }
 
@@ -325,7 +347,6 @@ void fabhost_kick(struct fabhost *h)
 {
 	struct world *w = h->node.fab->world;
 	struct hca_event e;
-	int64_t deadline;
 
 	if (h->in_kick)
 		return;
@@ -338,11 +359,6 @@ void fabhost_kick(struct fabhost *h)
 			h->on_comp(cq_user(e.cq), h, w->now_ns);
 	hca_doorbells(h->hca, w->now_ns);
 	fab_kick(port_of(h));
-	deadline = hca_deadline(h->hca);
-	if (deadline == INT64_MAX || h->crashed)
-		world_cancel(w, &h->timer);
-	else
-		world_at(w, &h->timer,
-			 deadline > w->now_ns ? deadline : w->now_ns + 1);
+	set_timer(h);
 	h->in_kick = false;
 }

@@ -22,7 +22,7 @@
 #define PKT_BITS(r) ((1024 + 12 + overhead(r)) * 8ull)
 
 static const struct dcqcn_params slow = {
-	.line_rate_bps = 10000000000,
+	.line_rate_bps = 100000000000,
 	.min_rate_bps = 1000000,
 	.ai_rate_bps = 1000000,
 	.hai_rate_bps = 1000000,
@@ -114,7 +114,7 @@ static void test_cnp_interval(void **state)
 
 	(void)state;
 	r->fate = mark_data;
-	set_rate(r, 0, 10000000000);
+	set_rate(r, 0, 90000000000);
 	for (int i = 0; i < 3; i++)
 		assert_int_equal(rig_post(r, 0, WR_WRITE, 0, 0, MSG_BYTES,
 					  WR_SIGNALED, 1),
@@ -160,7 +160,8 @@ static void check_spacing(struct rig *r, int from, enum op first, uint64_t bps)
 
 static void test_pace_write(void **state)
 {
-	static const uint64_t rates[] = { 100000000, 1000000000, 8000000000 };
+	static const uint64_t rates[] = { 100000000, 1000000000, 8000000000,
+					  25000000000 };
 
 	(void)state;
 	for (unsigned i = 0; i < ARRAY_SIZE(rates); i++) {
