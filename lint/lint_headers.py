@@ -16,7 +16,7 @@ def compiles(root, cc, path):
     """The compiler's complaint, or an empty string."""
     cmd = cc.split() + ["-std=gnu11", "-Wall", "-Wextra", "-Werror",
                         "-fsyntax-only", "-I", os.path.join(root, "src"),
-                        "-I", os.path.join(root, "tools"),
+                        "-I", root, "-I", os.path.join(root, "tools"),
                         "-x", "c", "-"]
     text = '#include "%s"\n' % os.path.join(root, path)
     return subprocess.run(cmd, input=text, capture_output=True, text=True,
