@@ -23,6 +23,7 @@ class Host:
 
     def __init__(self, number, net=0):
         self.number = number
+        self.port = None  # its end of the cable at a bridge
         self.address = {"v4": "10.77.%d.%d" % (net, number),
                         "v6": "fd77:0:0:%x::%x" % (net, number),
                         "ll": "fe80::77:%x:%x" % (net, number)}
@@ -61,6 +62,8 @@ class Host:
 
     def set_mtu(self, mtu):
         self.sh("ip", "link", "set", "eth0", "mtu", mtu)
+        if self.port:  # or it would drop what is not segmented
+            ip("link", "set", self.port, "mtu", mtu)
         if mtu < IPV6_MTU_MIN:
             return
         self.sh("ip", "link", "set", "eth0", "addrgenmode", "none")
@@ -110,6 +113,7 @@ def bridged(n, net=0):
         ip("link", "add", port, "type", "veth", "peer", "name", "ve")
         ip("link", "set", port, "master", name, "up")
         h.take("ve")
+        h.port = port
         hosts.append(h)
     return hosts
 
