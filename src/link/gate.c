@@ -83,6 +83,9 @@ int gate_vouch(struct gate_table *t)
 
 void gate_table_shut(struct gate_table *t)
 {
+	pthread_mutex_lock(&t->lock);
+	t->shut = true;
+	pthread_mutex_unlock(&t->lock);
 	for (uint32_t i = 0; i < GATE_MRS; i++)
 		if (t->place[i] == GATE_PLACE_OPEN)
 			(void)gate_mr_close(t, t->key[i]);
@@ -137,7 +140,7 @@ int gate_mr_open(struct gate_table *t, const struct gate_mr_attr *a)
 	int err = -ENOSPC;
 
 	pthread_mutex_lock(&t->lock);
-	for (uint32_t n = 0; err && n < GATE_MR_PROBES; n++) {
+	for (uint32_t n = 0; err && !t->shut && n < GATE_MR_PROBES; n++) {
 		uint32_t i = gate_mr_place(a->key, n);
 
 		if (t->place[i] != GATE_PLACE_FREE)

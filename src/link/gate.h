@@ -67,7 +67,8 @@ struct gate_table;
  * zero, random; tells this area from others. Several threads may use a table.
  * NULL: no memory. */
 struct gate_table *gate_table_new(struct gate_area *area, uint32_t tag);
-/* Closes all gates, without waiting. */
+/* Closes all gates for good, without waiting; regions cannot be opened any
+ * more. */
 void gate_table_shut(struct gate_table *t);
 /* The area stays the caller's and is not touched. */
 void gate_table_free(struct gate_table *t);

@@ -111,6 +111,7 @@ struct gate_table {
 	uint32_t tag;
 	pthread_mutex_t lock; /* of all that follows */
 	uint64_t serial;
+	bool shut;
 	uint8_t place[GATE_MRS]; /* enum gate_place */
 	uint32_t key[GATE_MRS];
 

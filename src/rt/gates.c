@@ -113,13 +113,12 @@ static void bury(struct gates *g)
 		watcher_put(g, w);
 }
 
-static void watch(struct gates *g, const struct shm_peer *p)
+static struct watcher *watcher_new(struct gates *g, const struct shm_peer *p)
 {
 	struct watcher *w = calloc(1, sizeof(*w));
 
-	bury(g);
 	if (!w)
-		return;
+		return NULL;
 	w->refs = 1;
 	w->slot = p->slot;
 	w->watch = (struct gate_watch){
@@ -129,8 +128,22 @@ static void watch(struct gates *g, const struct shm_peer *p)
 		.pidfd = p->pidfd < 0 ? -1 : fd_hide(dup(p->pidfd)),
 		.ctx = g,
 	};
-	if (!w->watch.area) {
-		free(w);
+	if (w->watch.area)
+		return w;
+	if (w->watch.pidfd >= 0)
+		close(w->watch.pidfd);
+	free(w);
+	return NULL;
+}
+
+static void watch(struct gates *g, const struct shm_peer *p)
+{
+	struct watcher *w;
+
+	bury(g);
+	w = watcher_new(g, p);
+	if (!w) { /* nobody may copy unseen */
+		gate_table_shut(g->table);
 		return;
 	}
 	pthread_mutex_lock(&g->lock);

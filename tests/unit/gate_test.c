@@ -388,6 +388,18 @@ static void corrupt_area(void **state)
 	assert_true(done > 0);
 }
 
+static void shut(void **state)
+{
+	struct gate_request r = request(GATE_WRITE, 0, 8);
+	struct gate_mr_attr a = mr_attr();
+
+	(void)state;
+	gate_table_shut(g.table);
+	assert_int_equal(go(&r), GATE_NO_MR);
+	a.key += 0x100;
+	assert_int_equal(gate_mr_open(g.table, &a), -ENOSPC);
+}
+
 static void *vouch_and_end(void *arg)
 {
 	(void)arg;
@@ -420,7 +432,7 @@ int main(void)
 		T(qp_checks),	    T(mr_checks), T(mr_access),
 		T(zero_length),	    T(faults),	  T(stop_word),
 		T(nobody_there),    T(places),	  T(corrupt_area),
-		T(nobody_vouches),
+		T(nobody_vouches),  T(shut),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
