@@ -211,10 +211,10 @@ struct tx_frame {
 	uint32_t len_bytes;
 	const struct path *path; /* valid until tx_done */
 	uint8_t tos; /* path's traffic class with ECT(0) or not-ECT */
-	uint32_t dest_qpn;
-	uint8_t sl;  /* its class */
-	bool cnp;    /* a congestion notification packet */
-	void *owner; /* core's; for hca_tx_done */
+	uint32_t dest_qpn, qpn; /* the peer's, the sender's */
+	uint8_t sl;		/* its class */
+	bool cnp;		/* a congestion notification packet */
+	void *owner;		/* core's; for hca_tx_done */
 	/* Where path.frame_bytes allows: pkt ends with the headers (BTH pad 0)
 	 * and stands for pkts packets of one message, whose payload is this
 	 * memory. It stays as it is until the peer has acknowledged it, or

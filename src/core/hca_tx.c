@@ -129,6 +129,7 @@ static void preset(struct qp *qp, struct tx_frame *f)
 	f->path = &qp->path;
 	f->tos = (uint8_t)((qp->path.tclass & ~3) | ECN_ECT0);
 	f->dest_qpn = qp->attr.dest_qpn;
+	f->qpn = qp->qpn;
 	f->sl = qp->sl;
 	f->cnp = false;
 	f->owner = qp;

@@ -22,14 +22,17 @@
 #define RT_CONFIG_FAULT_MAX 2048
 #define RT_CONFIG_CC_MAX 512
 
+enum rt_link { LINK_RING, LINK_UDP };
+
 struct rt_config {
 	bool verbose;
 	char stats_path[RT_CONFIG_PATH_MAX];   /* "": off */
 	char capture_path[RT_CONFIG_PATH_MAX]; /* "": off */
-	bool one_sided;	  /* copies on one host; default true */
-	bool offload;	  /* UDP_SEGMENT and UDP_GRO; default true */
-	bool icrc_strict; /* default false: relaxed */
-	int rcvbuf_bytes; /* 0: leave the kernel's default (stock) */
+	enum rt_link link; /* to processes on this host; default ring */
+	bool one_sided;	   /* copies on one host; default true */
+	bool offload;	   /* UDP_SEGMENT and UDP_GRO; default true */
+	bool icrc_strict;  /* default false: relaxed */
+	int rcvbuf_bytes;  /* 0: leave the kernel's default (stock) */
 	enum umem_mode umem;
 	bool has_seed; /* else the seed is from getrandom() */
 	uint64_t seed;

@@ -19,6 +19,8 @@
 #define VISIT_ROUNDS 4
 #define ROUND_RX_FRAMES 64
 #define ROUND_TX_FRAMES 64
+/* Of polls, when there are rings as well. */
+#define SOCKETS_EVERY 8
 /* How long an exit waits for frames that a full receiver on this host holds
  * back; longer than the link holds them. */
 #define DRAIN_NS 1000000000
@@ -173,6 +175,13 @@ static void tx_frame(struct rtdev *d, const struct tx_frame *f, int64_t now_ns)
 		.len_bytes = f->len_bytes,
 	};
 
+	if (p->out) {
+		ENGINE_COUNT(&d->engine, tx_frames);
+		ENGINE_ADD(&d->engine, tx_bytes,
+			   f->len_bytes + f->payload_bytes);
+		rings_tx(d, f, now_ns);
+		return;
+	}
 	if (!d->faults || faults_tx(d->faults, &t, f->pkt, now_ns))
 		link_add(d, &t);
 	hca_tx_done(d->hca, f);
@@ -212,13 +221,14 @@ static void round_tx(struct rtdev *d, int64_t now_ns)
 	unsigned n = 0;
 
 	e->held_frames = false;
+	(void)rings_unblock(d, now_ns);
 	while (n < ROUND_TX_FRAMES && tx_pending(d, now_ns)) {
 		uint8_t *room = udp_link_tx_room(d->link);
 
 		if (!room) {
 			if (udp_link_flush(d->link)) {
 				e->held_frames = true;
-				return;
+				break;
 			}
 			continue;
 		}
@@ -226,6 +236,7 @@ static void round_tx(struct rtdev *d, int64_t now_ns)
 			break;
 		n++;
 	}
+	rings_flush(d);
 	e->held_frames = udp_link_flush(d->link) != 0;
 	if ((n == ROUND_TX_FRAMES && tx_pending(d, now_ns)) ||
 	    hca_tx_paused(d->hca))
@@ -255,12 +266,13 @@ void engine_drain(struct rtdev *d)
 	for (;;) {
 		drain_faults(d);
 		round_tx(d, now_ns);
-		if (!d->engine.held_frames && !hca_tx_pending(d->hca))
+		if (!d->engine.held_frames && !hca_tx_pending(d->hca) &&
+		    !rings_unblock(d, now_ns))
 			return;
 		now_ns = rt_now_ns();
 		if (now_ns >= end_ns)
 			return;
-		if (d->engine.held_frames)
+		if (!hca_tx_pending(d->hca) || d->engine.held_frames)
 			nanosleep(&nap, NULL);
 	}
 }
@@ -292,16 +304,23 @@ static bool round_rx(struct rtdev *d, int64_t now_ns)
 {
 	struct rx_ctx ctx = { d, now_ns };
 	struct engine *e = &d->engine;
-	unsigned n;
+	unsigned n, ring;
 
 	if (d->faults)
 		faults_rx_begin(d->faults, now_ns);
+	ring = rings_rx(d, ROUND_RX_FRAMES, now_ns);
+	e->rx_frames += ring;
+	if (ring >= ROUND_RX_FRAMES)
+		e->more = true;
+	/* Asking sockets costs far more than asking rings. */
+	if (e->poll_only && rings_active(d) && ++e->polls % SOCKETS_EVERY)
+		return false;
 	n = udp_link_rx(d->link, ROUND_RX_FRAMES, rx_frame, &ctx);
 	e->rx_frames += n;
 	ENGINE_ADD(e, rx_frames, n);
 	if (n >= ROUND_RX_FRAMES)
 		e->more = true;
-	return n < ROUND_RX_FRAMES;
+	return n < ROUND_RX_FRAMES && ring < ROUND_RX_FRAMES;
 }
 
 /* Without a network: everything that is posted is flushed. */
@@ -363,6 +382,7 @@ static void work_and_leave(struct rtdev *d, enum visit why, int64_t now_ns)
 	struct engine *e = &d->engine;
 	bool rx = why != VISIT_POST, more, armed;
 
+	e->poll_only = why == VISIT_POLL;
 	for (int round = 1; round < VISIT_ROUNDS; round++) {
 		one_round(d, rx, now_ns);
 		if (e->more) {

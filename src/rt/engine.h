@@ -51,6 +51,8 @@ struct engine {
 	_Atomic bool want_arm; /* the program is about to sleep */
 	bool held_frames;      /* the link holds frames back */
 	bool more;	       /* the last round left work */
+	bool poll_only;	       /* a program polls: it comes back at once */
+	unsigned polls;	       /* of those, with rings */
 	unsigned rx_frames;    /* of the last round */
 	struct engine_counters counters;
 };

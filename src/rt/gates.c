@@ -202,6 +202,7 @@ static void install(void *ctx, struct shm_peer *p)
 {
 	struct rtdev *d = ctx;
 
+	rings_install(d, p);
 	if (p->area_bytes != GATE_AREA_BYTES || p->slot >= OUTS)
 		return;
 	if (!p->out)
@@ -219,10 +220,30 @@ static void removed(void *ctx, struct shm_peer *p)
 {
 	struct rtdev *d = ctx;
 
+	rings_remove(d, p);
 	if (p->out && p->slot < OUTS)
 		let_go(d, p->slot);
 	else
 		part(d->gates, p->slot);
+}
+
+/* Is it an address of this host? A socket can be bound to those alone. */
+static bool is_local(const struct gid *g, uint32_t ifindex)
+{
+	struct sockaddr_in6 a6 = { .sin6_family = AF_INET6,
+				   .sin6_scope_id = gid_scope(g, ifindex) };
+	struct sockaddr_in a4 = { .sin_family = AF_INET };
+	bool v4 = gid_is_v4(g), ok;
+	int fd = socket(v4 ? AF_INET : AF_INET6, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+
+	if (fd < 0)
+		return false;
+	memcpy(&a4.sin_addr, g->raw + 12, 4);
+	memcpy(&a6.sin6_addr, g->raw, 16);
+	ok = v4 ? bind(fd, (struct sockaddr *)&a4, sizeof(a4)) == 0
+		: bind(fd, (struct sockaddr *)&a6, sizeof(a6)) == 0;
+	close(fd);
+	return ok;
 }
 
 /* ---- life ---- */
@@ -249,8 +270,10 @@ static int make(struct rtdev *d, struct gates *g)
 		return err;
 	g->area = shm_peers_area(g->peers);
 	g->table = gate_table_new(g->area, tag | 1);
-	if (g->table)
+	if (g->table) {
+		rings_new(d, shm_peers_page(g->peers));
 		return 0;
+	}
 	shm_peers_free(g->peers);
 	return -ENOMEM;
 }
@@ -261,7 +284,8 @@ void gates_new(struct rtdev *d)
 	struct gates *g;
 	int err;
 
-	if (!c->one_sided || c->capture_path[0] || c->fault[0])
+	if ((!c->one_sided && c->link == LINK_UDP) || c->capture_path[0] ||
+	    c->fault[0])
 		return;
 	g = calloc(1, sizeof(*g));
 	if (!g)
@@ -287,6 +311,7 @@ void gates_free(struct rtdev *d)
 		return;
 	gate_table_shut(g->table);
 	shm_peers_free(g->peers);
+	rings_free(d);
 	while ((n = dlist_first(&g->watchers))) {
 		dlist_remove(n);
 		watcher_put(g, CONTAINER_OF(n, struct watcher, node));
@@ -302,6 +327,7 @@ void gates_abandon(struct rtdev *d)
 {
 	if (d->gates)
 		shm_peers_abandon(d->gates->peers);
+	rings_free(d);
 	d->gates = NULL;
 }
 
@@ -329,6 +355,31 @@ void gates_serve(struct rtdev *d)
 {
 	if (d->gates && !rtdev_lost(d))
 		shm_peers_serve(d->gates->peers);
+}
+
+int gates_wake_fd(const struct rtdev *d)
+{
+	return d->rings ? shm_peers_wake_fd(d->gates->peers) : -1;
+}
+
+void gates_ask(struct rtdev *d)
+{
+	const char *why = "";
+	int slot;
+
+	while ((slot = rings_wanted(d)) >= 0) {
+		int err = shm_peers_want(d->gates->peers, (unsigned)slot, &why);
+
+		if (err && err != -EINPROGRESS)
+			rt_say(true, "%s: no ring to slot %d: %s", d->id.name,
+			       slot, why);
+	}
+}
+
+void gates_local(struct rtdev *d, const struct gid *g)
+{
+	if (d->rings && is_local(g, d->id.ifindex))
+		rings_local(d, g);
 }
 
 void gates_counters(const struct rtdev *d, struct gate_counters *ret)
@@ -508,25 +559,6 @@ void gates_wait(struct rtdev *d, struct gate_closed c)
 
 /* ---- finding the peer ---- */
 
-/* Is it an address of this host? A socket can be bound to those alone. */
-static bool is_local(const struct gid *g, uint32_t ifindex)
-{
-	struct sockaddr_in6 a6 = { .sin6_family = AF_INET6,
-				   .sin6_scope_id = gid_scope(g, ifindex) };
-	struct sockaddr_in a4 = { .sin_family = AF_INET };
-	bool v4 = gid_is_v4(g), ok;
-	int fd = socket(v4 ? AF_INET : AF_INET6, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-
-	if (fd < 0)
-		return false;
-	memcpy(&a4.sin_addr, g->raw + 12, 4);
-	memcpy(&a6.sin6_addr, g->raw, 16);
-	ok = v4 ? bind(fd, (struct sockaddr *)&a4, sizeof(a4)) == 0
-		: bind(fd, (struct sockaddr *)&a6, sizeof(a6)) == 0;
-	close(fd);
-	return ok;
-}
-
 bool gates_seek(struct rtdev *d, const struct qp_attr *attr)
 {
 	uint32_t slot = attr->dest_qpn >> UDP_GROUP_QPN_BITS;
@@ -536,12 +568,13 @@ bool gates_seek(struct rtdev *d, const struct qp_attr *attr)
 	if (!d->gates || slot >= OUTS ||
 	    !is_local(&attr->ah.dgid, d->id.ifindex))
 		return false;
+	rings_local(d, &attr->ah.dgid);
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
 	err = shm_peers_connect(d->gates->peers, slot, SEEK_NS, &why);
 	pthread_setcancelstate(cancel, NULL);
 	if (err)
-		rt_say(true, "%s: no one-sided copies to QP 0x%x: %s",
-		       d->id.name, attr->dest_qpn, why);
+		rt_say(true, "%s: no shared memory to QP 0x%x: %s", d->id.name,
+		       attr->dest_qpn, why);
 	/* It may come later. */
-	return !err || err == -EINPROGRESS;
+	return rt_config()->one_sided && (!err || err == -EINPROGRESS);
 }

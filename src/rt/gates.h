@@ -32,6 +32,12 @@ void gates_disown(struct rtdev *d);
 void gates_vouch(struct rtdev *d);
 int gates_fd(const struct rtdev *d);
 void gates_serve(struct rtdev *d);
+/* Readable when a peer woke us (-1: none). */
+int gates_wake_fd(const struct rtdev *d);
+/* Asks the peers that UD sends want. */
+void gates_ask(struct rtdev *d);
+/* Somebody may send to this address. Not inside the engine. */
+void gates_local(struct rtdev *d, const struct gid *g);
 
 /* What struct hca_ops wants, [E]; the context is the rtdev. */
 enum direct_verdict gates_direct(void *ctx, const struct direct_req *r);

@@ -28,7 +28,15 @@
 #define HOLD_MAX_NS 1000000000
 #define HELD_RETRY_NS 50000 /* frames that the link holds are tried again */
 
-enum { TAG_TIMER = 1, TAG_KICK, TAG_GROUP, TAG_NETDEV, TAG_GATES, TAG_SOCKET };
+enum {
+	TAG_TIMER = 1,
+	TAG_KICK,
+	TAG_GROUP,
+	TAG_NETDEV,
+	TAG_GATES,
+	TAG_RING,
+	TAG_SOCKET
+};
 
 /* The affinity that the process was started with: before the program pinned
  * its threads. */
@@ -89,6 +97,7 @@ static void arm(struct rtdev *d)
 	ENGINE_COUNT(&d->engine, nic_arms);
 	window_start(d, rt_now_ns());
 	set_sockets(&d->nic, true);
+	atomic_store_explicit(&d->nic.ring_woke, true, memory_order_relaxed);
 }
 
 static void disarm(struct rtdev *d, int64_t now_ns)
@@ -99,6 +108,7 @@ static void disarm(struct rtdev *d, int64_t now_ns)
 	n->tick_poll_ns = atomic_load_explicit(&d->engine.last_poll_ns,
 					       memory_order_relaxed);
 	set_sockets(n, false);
+	rings_awake(d);
 	set_timer(n, now_ns + TICK_NS);
 }
 
@@ -203,6 +213,17 @@ void nic_after_visit(struct rtdev *d, bool own, int64_t now_ns)
 			arm(d);
 		window_start(d, now_ns);
 	}
+	if (rings_deadline(d) < at)
+		at = rings_deadline(d);
+	/* Woken, or just armed: the next frame shall wake us (again). */
+	if (n->armed &&
+	    atomic_exchange_explicit(&n->ring_woke, false,
+				     memory_order_acquire) &&
+	    rings_sleep(d)) {
+		atomic_store_explicit(&n->ring_woke, true,
+				      memory_order_relaxed);
+		nic_kick(d);
+	}
 	if (e->held_frames && at > now_ns + HELD_RETRY_NS)
 		at = now_ns + HELD_RETRY_NS;
 	/* Only ever sooner here: a timer that fires too soon sets itself
@@ -285,13 +306,19 @@ static void take_tags(struct rtdev *d, int tags)
 		udp_group_serve(d->group);
 	if (tags & 1 << TAG_GATES)
 		gates_serve(d);
+	if (tags & 1 << TAG_RING) {
+		drain(gates_wake_fd(d));
+		atomic_store_explicit(&n->ring_woke, true,
+				      memory_order_release);
+	}
+	gates_ask(d);
 	if ((tags & 1 << TAG_NETDEV) && netdev_watch_drain(n->netdev_fd))
 		rtdev_port_refresh(d);
 	if (tags & 1 << TAG_TIMER) {
 		drain(n->timer_fd);
 		n->woke_timer = true;
 	}
-	n->woke_socket = tags & 1 << TAG_SOCKET;
+	n->woke_socket = tags & (1 << TAG_SOCKET | 1 << TAG_RING);
 }
 
 static void *nic_main(void *arg)
@@ -393,6 +420,7 @@ static int start_thread(struct rtdev *d)
 void nic_init(struct rtdev *d)
 {
 	d->nic = (struct nic){ .armed = true,
+			       .ring_woke = true,
 			       .timer_at_ns = INT64_MAX,
 			       .epoll_fd = -1,
 			       .timer_fd = -1,
@@ -434,6 +462,8 @@ int nic_start(struct rtdev *d)
 		err = watch(n, udp_group_fd(d->group), TAG_GROUP);
 	if (!err)
 		err = watch(n, n->netdev_fd, TAG_NETDEV);
+	if (!err && gates_wake_fd(d) >= 0)
+		err = watch(n, gates_wake_fd(d), TAG_RING);
 	if (!err && gates_fd(d) >= 0)
 		err = watch(n, gates_fd(d), TAG_GATES);
 	if (!err)

@@ -38,6 +38,8 @@ struct nic {
 	 * end too: poll() keeps that open while the thread sleeps, so when both
 	 * numbers are closed under us the write end hangs up, and it wakes. */
 	int trip_fd[2];
+	/* The rings' sleep is over or has not begun: say anew that we sleep. */
+	_Atomic bool ring_woke;
 	/* The thread's: why it is about to visit. */
 	bool woke_socket, woke_timer;
 	/* [E] from here. */

@@ -112,6 +112,8 @@ int rt_ah_create(struct rtdev *d, struct pd *pd, const struct ah_attr *attr,
 
 	if (rtdev_failed(d))
 		return -EIO;
+	if (attr->is_global)
+		gates_local(d, &attr->dgid);
 	engine_lock(d);
 	err = ah_create(pd, attr, ret);
 	engine_unlock(d);

@@ -69,6 +69,9 @@ static const struct hca_ops core_ops = {
 	.mem_fetch_add = ops_fetch_add,
 	.direct = gates_direct,
 	.grant = gates_grant,
+	.path_out = rings_path_out,
+	.mem_fetch = rings_fetch,
+	.refs_void = rings_void,
 };
 
 static void note(const char *text)

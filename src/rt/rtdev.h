@@ -29,6 +29,7 @@
 #include "rt/faults.h"
 #include "rt/gates.h"
 #include "rt/nic.h"
+#include "rt/rings.h"
 #include "rt/rt.h"
 #include "rt/stats.h"
 
@@ -48,6 +49,7 @@ struct rtdev {
 	struct capture *capture; /* or NULL */
 	struct faults *faults;	 /* or NULL */
 	struct gates *gates;	 /* or NULL */
+	struct rings *rings;	 /* or NULL */
 	struct engine engine;
 	struct nic nic;
 

@@ -47,6 +47,16 @@
 	X(fault_ce)                                                            \
 	X(fault_blackhole)                                                     \
 	X(fault_overrun)  /* no room to keep a frame: not delayed, no copy */  \
+	X(ring_tx_frames) /* through shared memory, docs/same-host.md */       \
+	X(ring_rx_frames)                                                      \
+	X(ring_tx_refs)	    /* of those, payload by reference */               \
+	X(ring_refs_failed) /* the copy failed or came too late */             \
+	X(ring_wakes)	    /* of peers that slept */                          \
+	X(ring_blocked)	    /* full: back-pressure */                          \
+	X(ring_given_up)    /* frames to a peer that does not read: lost */    \
+	X(ring_tx_broken)   /* peers cut off for breaking the rules */         \
+	X(ring_rx_broken)                                                      \
+	X(ring_rx_spoilt)                                                      \
 	X(gate_waits)	  /* met a peer's copy when memory was deregistered */ \
 	X(gate_overruled) /* of those, the peer was stopped */                 \
 	X(gate_expired)	  /* and given up */                                   \
