@@ -10,6 +10,7 @@
 #include "core/obj/cq.h"
 #include "core/obj/hca_priv.h"
 #include "core/obj/idtab.h"
+#include "core/obj/mcast.h"
 #include "core/obj/mr.h"
 #include "core/obj/mw.h"
 #include "core/obj/pd.h"
@@ -136,6 +137,7 @@ struct hca *hca_new(const struct hca_config *cfg, const struct hca_ops *ops,
 		dlist_init(&hca->ready[i]);
 	dlist_init(&hca->parked);
 	dlist_init(&hca->events);
+	dlist_init(&hca->mcasts);
 	dlist_init(&hca->overruns);
 	dlist_init(&hca->dests);
 	dlist_init(&hca->cnps);
@@ -153,6 +155,7 @@ struct hca *hca_new(const struct hca_config *cfg, const struct hca_ops *ops,
 static void qp_force(struct qp *qp)
 {
 	qp->tx_unfinished = 0;
+	mcast_forget_qp(qp);
 	if (qp_destroy(qp))
 		ASSERT(!"qp_destroy");
 }

@@ -10,6 +10,7 @@
 #include "core/obj/apm.h"
 #include "core/obj/hca_priv.h"
 #include "core/obj/idtab.h"
+#include "core/obj/mcast.h"
 #include "core/obj/qp.h"
 
 #define PKEY_FULL 0x8000
@@ -133,6 +134,32 @@ static void deliver(struct qp *qp, const struct rx_frame *f,
 	qp->ops->rx(qp, f, pkt, now_ns);
 }
 
+/* A copy for each QP of the group that can take one (bug log B130). Nobody:
+ * as for a QP that is not there. */
+static void deliver_group(struct hca *hca, const struct rx_frame *f,
+			  const struct pkt *pkt, int64_t now_ns)
+{
+	struct dlist *pos = NULL;
+	struct mcast *m = mcast_next(hca, &f->dst, &pos);
+
+	if (!m)
+		HCA_COUNT(hca, rx_drop_no_qp);
+	for (; m; m = mcast_next(hca, &f->dst, &pos)) {
+		if (!receives(qp_state(m->qp)))
+			HCA_COUNT(hca, rx_drop_qp_state);
+		else if (!pkey_match(m->qp->pkey, pkt->bth.pkey))
+			HCA_COUNT(hca, rx_drop_pkey);
+		else
+			deliver(m->qp, f, pkt, now_ns);
+	}
+}
+
+static bool is_group(const struct pkt *pkt)
+{
+	return pkt->bth.dest_qpn == BTH_QPN_MULTICAST &&
+	       opcode_transport(pkt->bth.opcode) == TRANSPORT_UD;
+}
+
 void hca_rx(struct hca *hca, const struct rx_frame *f, int64_t now_ns)
 {
 	struct pkt pkt;
@@ -143,6 +170,11 @@ void hca_rx(struct hca *hca, const struct rx_frame *f, int64_t now_ns)
 	if (pkt_decode(&pkt, f->pkt, f->len_bytes) != PKT_OK ||
 	    !take_away(f, &pkt)) {
 		HCA_COUNT(hca, rx_drop_malformed);
+		return;
+	}
+	if (is_group(&pkt)) {
+		deliver_group(hca, f, &pkt, now_ns);
+		cq_settle(hca);
 		return;
 	}
 	qp = admit(hca, f, &pkt);

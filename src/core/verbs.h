@@ -138,8 +138,8 @@ struct qp_init {
 MUST_USE int qp_create(struct pd *pd, const struct qp_init *init,
 		       struct qp_cap *ret_cap, struct qp **ret_qp);
 /* Takes the QP's completions out of its CQs, as NICs' libraries do. -EBUSY:
- * frames of this QP wait for hca_tx_done. No thread may be posting to it, no
- * poller be inside its CQs. [E] */
+ * attached to a group, or frames of this QP wait for hca_tx_done. No thread may
+ * be posting to it, no poller be inside its CQs. [E] */
 MUST_USE int qp_destroy(struct qp *qp);
 /* By the transition and attribute tables [IBA 11.2.4.2, table 91]. -EINVAL:
  * transition, a required attribute missing, one that is not allowed, or a
@@ -171,6 +171,14 @@ struct qp_grant {
 	const struct path *path;
 };
 void qp_query_grant(const struct qp *qp, struct qp_grant *ret); /* [E] */
+/* UD alone. Datagrams to the group are delivered to every QP that is attached,
+ * the sender's own too [IBA 11.3]. -EINVAL: type, no multicast GID, or (detach)
+ * not attached; -EEXIST: attached already; -ENOMEM. The driver sees to it that
+ * the interface is a member. An attached QP cannot be destroyed. [E] */
+MUST_USE int qp_attach_mcast(struct qp *qp, const struct gid *mgid);
+MUST_USE int qp_detach_mcast(struct qp *qp, const struct gid *mgid);
+/* One of its groups; false: none. [E] */
+bool qp_mcast_group(const struct qp *qp, struct gid *ret_mgid);
 /* [P] One WR each; the driver walks lists. Copies everything out of *wr
  * (inline data too). -ENOMEM: queue full; -EINVAL: state (RESET, INIT, RTR),
  * opcode or flags that this QP type has not, SGE count, inline length, message

@@ -54,6 +54,10 @@ unsigned udp_group_slot(const struct udp_group *g);
  * such address. ifindex scopes link-local addresses. */
 MUST_USE int udp_group_bind(struct udp_group *g, const struct gid *addr,
 			    uint32_t ifindex, int *ret_fd);
+/* A socket of this process that receives the multicast group on an interface;
+ * the caller closes it. -errno. */
+MUST_USE int udp_group_join_mcast(struct udp_group *g, const struct gid *group,
+				  uint32_t ifindex, int *ret_fd);
 /* Why the last udp_group_join/bind of this thread failed, in words. */
 const char *udp_group_error(void);
 

@@ -115,6 +115,7 @@ static void msg_point(struct udp_tx *tx, unsigned i)
 static void control_v4(struct msghdr *h, const struct udp_msg *m)
 {
 	struct in_pktinfo info = {
+		.ipi_ifindex = (int)m->ifindex,
 		.ipi_spec_dst.s_addr = htonl(gid_v4(&m->flow.src)),
 	};
 	int tos = m->flow.tos, ttl = m->flow.ttl;
@@ -203,7 +204,10 @@ static struct udp_msg frame_msg(const struct udp_tx *tx,
 		.bytes = (uint32_t)(len + ICRC_BYTES),
 		.seg_bytes = (uint16_t)(len + ICRC_BYTES),
 		.nframes = 1,
-		.ifindex = is_link_local(&flow->dst) ? dest->ifindex : 0,
+		.ifindex = is_link_local(&flow->dst) ||
+					   gid_is_multicast(&flow->dst)
+				   ? dest->ifindex
+				   : 0,
 		.peer_fd = dest->peer_fd,
 		.slot = tx->buf[tx->used_bytes + BTH_DEST_QPN],
 	};

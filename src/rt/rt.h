@@ -196,6 +196,11 @@ MUST_USE int rt_qp_modify(struct rt_qp *qp, const struct qp_attr *attr,
 /* Without effect on ret_init's rt objects: cap, type, sq_sig_all only. */
 MUST_USE int rt_qp_query(struct rt_qp *qp, struct qp_attr *ret_attr,
 			 struct qp_cap *ret_cap);
+/* Multicast [IBA 11.3]: as qp_attach_mcast(), and the interface joins the
+ * group's IP address. Attaching twice is once. */
+MUST_USE int rt_qp_attach_mcast(struct rt_qp *qp, const struct gid *mgid);
+MUST_USE int rt_qp_detach_mcast(struct rt_qp *qp, const struct gid *mgid);
+void rt_qp_detach_all(struct rt_qp *qp);
 uint32_t rt_qp_num(const struct rt_qp *qp);
 enum qp_state rt_qp_state(const struct rt_qp *qp);
 

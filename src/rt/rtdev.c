@@ -133,6 +133,7 @@ static void close_all(struct rtdev *d)
 	if (d->link)
 		udp_link_free(d->link);
 	d->link = NULL;
+	rtdev_close_groups(d);
 	faults_free(d->faults);
 	d->faults = NULL;
 	if (d->group)
@@ -401,6 +402,7 @@ static int open_new(const struct rt_device *dev, uint64_t netns,
 	dlist_init(&d->evqs);
 	dlist_init(&d->qps);
 	dlist_init(&d->xrcds);
+	dlist_init(&d->groups);
 	nic_init(d);
 	err = build(d);
 	if (err) {

@@ -66,14 +66,18 @@ struct rtdev {
 	bool bound[HCA_GIDS_MAX];
 	struct gid bound_gid[HCA_GIDS_MAX];
 
+	struct dlist groups; /* under control; rt_mcast.c */
+
 	struct stats_source stats;
 };
 
-/* The interface that scopes a link-local address; 0 for all others, which
- * routing sends where they belong. */
+/* The interface that scopes a link-local address or a group; 0 for all others,
+ * which routing sends where they belong. */
 static inline uint32_t gid_scope(const struct gid *g, uint32_t ifindex)
 {
-	return g->raw[0] == 0xfe && (g->raw[1] & 0xc0) == 0x80 ? ifindex : 0;
+	bool link_local = g->raw[0] == 0xfe && (g->raw[1] & 0xc0) == 0x80;
+
+	return link_local || gid_is_multicast(g) ? ifindex : 0;
 }
 
 /* Dead or lost: nothing new can be made. */
@@ -99,6 +103,12 @@ void rtdev_port_refresh(struct rtdev *d);
 /* Says, at --verbose and once each, why packets are dropped that look like a
  * NAT. The NIC thread calls it, or whoever has stopped that. */
 void rtdev_explain_losses(struct rtdev *d);
+
+/* [E] Link and NIC thread receive from this socket too. */
+MUST_USE int rtdev_receive_from(struct rtdev *d, int fd,
+				const struct gid *local);
+/* When the device goes. */
+void rtdev_close_groups(struct rtdev *d);
 
 /* Makes this GID's address ready to receive: joins its port group once and
  * adds the socket to link and NIC thread. Not inside the engine. -errno, with

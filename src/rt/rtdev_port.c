@@ -153,8 +153,7 @@ static bool is_bound(const struct rtdev *d, const struct gid *g)
 	return false;
 }
 
-/* [E] */
-static int receive_from(struct rtdev *d, int fd, const struct gid *local)
+int rtdev_receive_from(struct rtdev *d, int fd, const struct gid *local)
 {
 	int err = rtdev_lost(d) ? -EIO : udp_link_add_rx(d->link, fd, local);
 
@@ -178,7 +177,7 @@ static int bind_locked(struct rtdev *d, uint32_t index,
 	if (err)
 		return err;
 	engine_lock(d);
-	err = receive_from(d, fd, &e->gid);
+	err = rtdev_receive_from(d, fd, &e->gid);
 	engine_unlock(d);
 	if (!err) {
 		d->bound[index] = true;

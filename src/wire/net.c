@@ -20,6 +20,30 @@ bool gid_is_zero(const struct gid *g)
 	return gid_eq(g, &zero);
 }
 
+static bool is_group_v4(const uint8_t *p)
+{
+	return (p[0] & 0xf0) == 0xe0;
+}
+
+bool gid_is_multicast(const struct gid *g)
+{
+	return gid_is_v4(g) ? is_group_v4(g->raw + 12) : g->raw[0] == 0xff;
+}
+
+struct gid gid_group_v4(const struct gid *g)
+{
+	uint32_t hash = 2166136261u; /* FNV-1a */
+
+	if (gid_is_v4(g))
+		return *g;
+	if (g->raw[10] == 0xff && g->raw[11] == 0xff &&
+	    is_group_v4(g->raw + 12))
+		return gid_from_v4(get_be32(g->raw + 12));
+	for (size_t i = 0; i < sizeof(g->raw); i++)
+		hash = (hash ^ g->raw[i]) * 16777619u;
+	return gid_from_v4(0xefc00000u | (hash ^ hash >> 18) % (1u << 18));
+}
+
 bool gid_eq(const struct gid *a, const struct gid *b)
 {
 	return memcmp(a->raw, b->raw, sizeof(a->raw)) == 0;

@@ -40,6 +40,11 @@ struct gid {
 
 bool gid_is_v4(const struct gid *g); /* ::ffff:0:0/96 */
 bool gid_is_zero(const struct gid *g);
+bool gid_is_multicast(const struct gid *g);
+/* The IPv4 group of a multicast GID: the address that it maps, or has in its
+ * last bytes after ffff as rdma_cm's names have; else one of 239.192.0.0/14
+ * that follows from all of its bytes, by a convention of our own. */
+struct gid gid_group_v4(const struct gid *g);
 bool gid_eq(const struct gid *a, const struct gid *b);
 struct gid gid_from_v4(uint32_t addr_host_order);
 uint32_t gid_v4(const struct gid *g); /* host order; gid_is_v4 must hold */

@@ -35,6 +35,7 @@ struct hca {
 	uint32_t turn_sl;      /* class whose turn it is */
 	uint32_t direct_left;  /* bytes that this hca_tx() may still copy */
 	struct dlist cnps;     /* cc.c: struct cc_flow.cnp_due, oldest first */
+	struct dlist mcasts;   /* mcast.c: struct mcast.node */
 	struct dlist events;   /* struct event_src.node, oldest first */
 	struct dlist overruns; /* cq.c: struct cq.overrun_node to be settled */
 	struct budget read_budget; /* READ responses on their way to us */

@@ -28,18 +28,22 @@ int path_resolve(const struct hca *hca, const struct ah_attr *attr,
 		 struct path *ret_path)
 {
 	const struct gid_entry *e = hca_gid(hca, attr->sgid_index);
+	struct gid dgid = attr->dgid;
 
 	if (!fields_ok(attr))
 		return -EINVAL;
 	/* Forgetting is_global is the classic mistake (bug log B124). */
 	if (!attr->is_global && hca->cfg.link_layer->needs_grh)
 		return -EINVAL;
-	if (!e || !e->valid || gid_is_zero(&attr->dgid) ||
-	    gid_is_v4(&attr->dgid) != gid_is_v4(&e->gid))
+	/* By IPv4 a group goes by its IPv4 name. */
+	if (e && gid_is_v4(&e->gid) && gid_is_multicast(&dgid))
+		dgid = gid_group_v4(&dgid);
+	if (!e || !e->valid || gid_is_zero(&dgid) ||
+	    gid_is_v4(&dgid) != gid_is_v4(&e->gid))
 		return -EINVAL;
 	*ret_path = (struct path){
 		.sgid = e->gid,
-		.dgid = attr->dgid,
+		.dgid = dgid,
 		.netdev = e->netdev,
 		.vlan = e->vlan,
 		.sgid_index = attr->sgid_index,

@@ -205,7 +205,7 @@ int qp_destroy(struct qp *qp)
 {
 	struct hca *hca = qp->hca;
 
-	if (qp->tx_unfinished)
+	if (qp->tx_unfinished || qp_mcast_group(qp, &(struct gid){ 0 }))
 		return -EBUSY;
 	mw_qp_gone(qp);
 	qp->ops->fini(qp);

@@ -158,7 +158,9 @@ static void fill_head(const struct qp *qp, struct wqe *w,
 	w->remote_srqn = wr->remote_srqn;
 	if (qp->type != QP_TYPE_UD)
 		return;
-	w->remote_qpn = wr->remote_qpn;
+	w->remote_qpn = gid_is_multicast(&wr->ah->path.dgid)
+				? BTH_QPN_MULTICAST /* (bug log B128) */
+				: wr->remote_qpn;
 	w->remote_qkey = wr->remote_qkey;
 	w->path = wr->ah->path;
 	w->path.sport = path_sport(w->path.flow_label, qp->qpn, wr->remote_qpn);

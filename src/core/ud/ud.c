@@ -62,7 +62,7 @@ static bool ud_tx(struct qp *qp, struct tx_frame *f, int64_t now_ns)
 	(void)now_ns;
 	if (!w)
 		return false;
-	if (qp->hca->ops->path_out)
+	if (qp->hca->ops->path_out && !gid_is_multicast(&w->path.dgid))
 		qp->hca->ops->path_out(qp->hca->ops_ctx, &w->path,
 				       w->remote_qpn);
 	if (qp_park_if_blocked(qp, w->path.out))

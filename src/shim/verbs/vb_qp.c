@@ -277,8 +277,10 @@ void vb_qp_orphan(struct vb_obj *o)
 {
 	struct vb_qp *qp = CONTAINER_OF(o, struct vb_qp, obj);
 	uint32_t async;
-	int rc = rt_qp_destroy(qp->rt, &async);
+	int rc;
 
+	rt_qp_detach_all(qp->rt);
+	rc = rt_qp_destroy(qp->rt, &async);
 	ASSERT(!rc);
 	qp->rt = NULL;
 }
@@ -299,6 +301,35 @@ ABI_EXPORT int ibv_destroy_qp(struct ibv_qp *ibv)
 	vb_obj_del(&qp->obj);
 	vb_qp_free(qp);
 	return ret_errno(0);
+}
+
+static struct gid gid_of(const union ibv_gid *gid)
+{
+	struct gid g;
+
+	memcpy(g.raw, gid->raw, sizeof(g.raw));
+	return g;
+}
+
+/* The group's LID means nothing here. */
+ABI_EXPORT int ibv_attach_mcast(struct ibv_qp *ibv, const union ibv_gid *gid,
+				uint16_t lid)
+{
+	struct vb_qp *qp = vb_qp(ibv);
+	struct gid g = gid_of(gid);
+
+	(void)lid;
+	return ret_errno(qp->rt ? rt_qp_attach_mcast(qp->rt, &g) : -EIO);
+}
+
+ABI_EXPORT int ibv_detach_mcast(struct ibv_qp *ibv, const union ibv_gid *gid,
+				uint16_t lid)
+{
+	struct vb_qp *qp = vb_qp(ibv);
+	struct gid g = gid_of(gid);
+
+	(void)lid;
+	return ret_errno(qp->rt ? rt_qp_detach_mcast(qp->rt, &g) : -EIO);
 }
 
 /* Enhanced connection establishment: no vendor options to negotiate. */

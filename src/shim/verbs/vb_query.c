@@ -61,6 +61,9 @@ static void device_limits(const struct hca_limits *l, struct ibv_device_attr *a)
 	a->max_srq = (int)l->max_srq;
 	a->max_srq_wr = (int)l->max_srq_wr;
 	a->max_srq_sge = (int)l->max_sge;
+	a->max_mcast_grp = 64; /* what a kernel lets a socket join, and more */
+	a->max_mcast_qp_attach = (int)l->max_qp;
+	a->max_total_mcast_qp_attach = (int)l->max_qp;
 	a->max_pkeys = (uint16_t)l->pkey_table_len;
 }
 
