@@ -488,7 +488,7 @@ void gates_mr_open(struct rtdev *d, const struct mr *mr)
 	struct gate_mr_attr a = { .key = mr_key(mr) };
 	struct mr_attr m;
 
-	if (!d->gates)
+	if (!d->gates || !rt_config()->one_sided)
 		return;
 	mr_query(mr, &m, &a.pd);
 	a.access = gate_access(m.access);
