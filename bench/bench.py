@@ -152,6 +152,15 @@ def machine_facts(a, cpus):
     }
 
 
+def same_host_way(rows):
+    mine = [r for r in rows if r.key.startswith("host.") and any(r.values)]
+    udp = [r.key for r in mine if r.through_udp]
+    if not udp:
+        return "shared memory" if mine else "-"
+    return "UDP sockets" if len(udp) == len(mine) else \
+        "shared memory, but UDP sockets in: " + ", ".join(udp)
+
+
 # ---- the rounds ----
 
 def measure(bench, row, keep):
@@ -173,7 +182,7 @@ def measure(bench, row, keep):
     if keep:
         row.values.append(value)
     else:
-        row.losses = 0
+        row.losses = row.through_udp = 0
     return value
 
 
@@ -257,13 +266,14 @@ def main():
     try:
         checks = bench_cost.checks(bench, a.quick, wanted, progress)
         facts["rounds"] = rounds(bench, rows, a, begin)
-        cases, perf = bench_cost.measure_all(bench, a.quick, wanted, progress)
+        cases, tool = bench_cost.measure_all(bench, a.quick, wanted, progress)
         idle = bench_cost.idle_all(bench, a.quick, wanted, progress)
     finally:
         bench.close()
+    facts["same host goes through"] = same_host_way(rows)
     facts["seconds"] = round(time.monotonic() - begin)
     results = bench_report.Results(rows, idle)
-    judged, paths = bench_report.write_all(a.out, facts, results, cases, perf,
+    judged, paths = bench_report.write_all(a.out, facts, results, cases, tool,
                                            checks)
     print_verdicts(judged)
     say("written: " + " ".join(os.path.relpath(p) for p in paths))

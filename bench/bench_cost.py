@@ -21,29 +21,40 @@ EVENTS = {"raw_syscalls:sys_enter": "syscalls",
 RUNS = 3
 
 
-def perf_works():
-    if not shutil.which("perf"):
-        return False
-    p = subprocess.run(["perf", "stat", "-x,", "-e", ",".join(EVENTS),
-                        "true"], check=False, capture_output=True, text=True)
-    return p.returncode == 0 and "<not" not in p.stderr
+def counter():
+    """What can count here: "perf" counts all; "strace" system calls alone,
+    slowly; None."""
+    for tool, cmd in (("perf", ["perf", "stat", "-x,", "-e",
+                                ",".join(EVENTS), "true"]),
+                      ("strace", ["strace", "-f", "-c", "true"])):
+        if not shutil.which(tool):
+            continue
+        p = subprocess.run(cmd, check=False, capture_output=True, text=True)
+        if p.returncode == 0 and "<not" not in p.stderr:
+            return tool
+    return None
 
 
-def counted(cmd, path):
+def counted(tool, cmd, path):
     """cmd, with its events counted into a file."""
     die_with_it = ["setpriv", "--pdeathsig", "KILL"] \
         if shutil.which("setpriv") else []
-    return ["perf", "stat", "-x,", "-o", path, "-e", ",".join(EVENTS), "--",
-            *die_with_it, *cmd]
+    if tool == "perf":
+        return ["perf", "stat", "-x,", "-o", path, "-e", ",".join(EVENTS),
+                "--", *die_with_it, *cmd]
+    return ["strace", "-f", "-c", "-o", path, *die_with_it, *cmd]
 
 
-def read_counts(path):
+def read_counts(tool, path):
     found = {}
     with open(path, encoding="ascii", errors="replace") as f:
         for line in f:
-            part = line.split(",")
-            if len(part) > 2 and part[2] in EVENTS and part[0].isdigit():
+            part = line.split(",") if tool == "perf" else line.split()
+            if tool == "perf" and len(part) > 2 and part[2] in EVENTS and \
+                    part[0].isdigit():
                 found[EVENTS[part[2]]] = int(part[0])
+            elif tool == "strace" and part[-1:] == ["total"]:
+                found["syscalls"] = int(part[3])
     return found
 
 
@@ -95,16 +106,18 @@ def ucx(tls, test):
     return commands
 
 
-ONE_SIDED = "1"
 UDP_COPIES = "4 (frame, kernel in, kernel out, memory)"
 TCP_COPIES = "2 (kernel in, kernel out)"
 
 
-def cases():
+def cases(bench):
     big, small = 64 * KIB, 128
-    yield Case("ring.write", "WRITE, same host", ONE_SIDED, big, "ring",
+    write = "1" if bench.has_one_sided else UDP_COPIES
+    send, answer = ("1", "2 (ring in, ring out)") if bench.has_link else \
+        (UDP_COPIES, UDP_COPIES)
+    yield Case("host.write", "WRITE, same host", write, big, "host",
                perftest("ib_write_bw", "-N"), 10000, True)
-    yield Case("ring.send", "SEND, same host", "1", big, "ring",
+    yield Case("host.send", "SEND, same host", send, big, "host",
                perftest("ib_send_bw", "-N"), 10000)
     yield Case("udp.write", "WRITE, UDP on loopback", UDP_COPIES, big, "udp",
                perftest("ib_write_bw", "-N"), 4000, True)
@@ -116,8 +129,8 @@ def cases():
                ucx("tcp,self", "tag_bw"), 4000)
     yield Case("ucx.shm", "UCX shm, tag", "1", big, "udp",
                ucx("sm,self", "tag_bw"), 10000)
-    yield Case("ring.send_lat", "SEND and answer, same host", "2", small,
-               "ring", perftest("ib_send_lat"), 20000)
+    yield Case("host.send_lat", "SEND and answer, same host", answer, small,
+               "host", perftest("ib_send_lat"), 20000)
     yield Case("udp.send_lat", "SEND and answer, UDP on loopback",
                UDP_COPIES, small, "udp", perftest("ib_send_lat"), 10000)
     yield Case("udp.send_lat.events",
@@ -127,14 +140,14 @@ def cases():
                "udp", ucx("tcp,self", "tag_lat"), 4000)
 
 
-def run_once(bench, case, n, perf):
+def run_once(bench, case, n, tool):
     """(server, client): dicts of totals, and the seconds it took."""
     path = bench.path(case.way)
     port = e2e_lib.free_port()
     server, client, env = case.commands(bench, path, port, n, case.size)
     files = [e2e_lib.tmp_path("perf") for _ in range(2)]
-    if perf:
-        server, client = (counted(c, f)
+    if tool:
+        server, client = (counted(tool, c, f)
                           for c, f in zip((server, client), files))
     begin = time.monotonic()
     done = run.run_pair(path.server, path.client, server, client, port,
@@ -142,24 +155,27 @@ def run_once(bench, case, n, perf):
     took = time.monotonic() - begin
     totals = []
     for p, f in zip((done.server, done.client), files):
-        t = read_counts(f) if perf else {
-            "switches": p.usage.ru_nvcsw + p.usage.ru_nivcsw}
+        t = read_counts(tool, f) if tool else {}
         t["cpu_ns"] = (p.usage.ru_utime + p.usage.ru_stime) * 1e9
+        if tool == "strace":
+            del t["cpu_ns"]  # most of it is strace's doing
+        elif not tool:
+            t["switches"] = p.usage.ru_nvcsw + p.usage.ru_nivcsw
         totals.append(t)
     return totals, took
 
 
-def measure_case(bench, case, perf):
+def measure_case(bench, case, tool):
     """{name: per message} of both sides."""
-    _, took = run_once(bench, case, case.first_n, perf)
+    _, took = run_once(bench, case, case.first_n, tool)
     n = case.first_n
     # About a second for the long run, whatever the machine.
     if took > 1.5:
         n = max(100, int(n * 1.0 / took))
     series = {}
     for _ in range(RUNS):
-        short, _ = run_once(bench, case, n, perf)
-        long, _ = run_once(bench, case, 3 * n, perf)
+        short, _ = run_once(bench, case, n, tool)
+        long, _ = run_once(bench, case, 3 * n, tool)
         for side, a, b in zip(("passive", "active"), short, long):
             for name in b:
                 series.setdefault((side, name), []).append(
@@ -168,18 +184,18 @@ def measure_case(bench, case, perf):
 
 
 def measure_all(bench, quick, wanted, say):
-    perf = perf_works()
+    tool = counter()
     done = []
-    for case in cases():
+    for case in cases(bench):
         if (quick and not case.quick) or not wanted("cost." + case.key):
             continue
         say("cost of " + case.title)
         try:
-            case.found = measure_case(bench, case, perf)
+            case.found = measure_case(bench, case, tool)
         except (Absent, Broken, e2e_lib.Failed, e2e_lib.Skip, OSError) as e:
             case.trouble = str(e)
         done.append(case)
-    return done, perf
+    return done, tool
 
 
 # ---- QPs that do nothing ----
@@ -238,7 +254,7 @@ def idle(bench, way, qps, watch_s=10, limit_s=90):
 def idle_all(bench, quick, wanted, say):
     """{"idle.WAY.QPS": numbers or the reason}."""
     found = {}
-    for way in ("ring", "udp"):
+    for way in ("host", "udp"):
         for qps in (100,) if quick else (100, 10000):
             key = "idle.%s.%d" % (way, qps)
             if not wanted(key):
@@ -256,7 +272,7 @@ def idle_all(bench, quick, wanted, say):
 def checks(bench, quick, wanted, say):
     """Programs of the tests that compare every byte: (name, trouble)."""
     found = []
-    for way in ("ring", "udp", "veth1500", "veth9000"):
+    for way in ("host", "udp", "veth1500", "veth9000"):
         for name, args in (("many_qps", ["-q", 16, "-s", 64 * KIB]),
                            ("onesided", ["-n", 50, "-s", MIB_CHECK, "-m",
                                          "sleep"]),

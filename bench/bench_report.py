@@ -141,30 +141,30 @@ class Idle:
 
 VM = "limit.vm.65536/"
 TARGETS = (
-    ("same host", "WRITE 64 KiB", "ring.write.65536", Than(96, True),
+    ("same host", "WRITE 64 KiB", "host.write.65536", Than(96, True),
      Times(0.95, VM + "write_gbps", "process_vm_writev")),
-    ("same host", "READ 64 KiB", "ring.read.65536", Than(91, True),
+    ("same host", "READ 64 KiB", "host.read.65536", Than(91, True),
      Times(0.95, VM + "read_gbps", "process_vm_readv")),
     ("same host", "WRITE 64 KiB into alloc_dm memory", None, None,
      NotBuilt(">= 2 x process_vm_writev", "ibv_alloc_dm is not built")),
-    ("same host", "SEND 64 KiB", "ring.send.65536", Than(71, True),
+    ("same host", "SEND 64 KiB", "host.send.65536", Than(71, True),
      Times(0.9, VM + "write_gbps", "process_vm_writev")),
-    ("same host", "WRITE, target asleep", "ring.target.write.sleep",
-     Times(0.9, "ring.target.write.poll", "target polling"),
-     Times(1.0, "ring.target.write.poll", "target polling",
-           quiet=("ring.target.write.sleep/target_other_ms", 1,
+    ("same host", "WRITE, target asleep", "host.target.write.sleep",
+     Times(0.9, "host.target.write.poll", "target polling"),
+     Times(1.0, "host.target.write.poll", "target polling",
+           quiet=("host.target.write.sleep/target_other_ms", 1,
                   "ms of the target's threads"))),
-    ("same host", "WRITE, target computing", "ring.target.write.compute",
-     Times(0.9, "ring.target.write.poll", "target polling"),
-     Times(1.0, "ring.target.write.poll", "target polling",
-           quiet=("ring.target.write.compute/target_other_ms", 1,
+    ("same host", "WRITE, target computing", "host.target.write.compute",
+     Times(0.9, "host.target.write.poll", "target polling"),
+     Times(1.0, "host.target.write.poll", "target polling",
+           quiet=("host.target.write.compute/target_other_ms", 1,
                   "ms of the target's NIC thread"))),
-    ("same host", "SEND 128 B, both polling", "ring.send_lat.128",
+    ("same host", "SEND 128 B, both polling", "host.send_lat.128",
      Than(5, False), Times(1, "fi.shm.128", "libfabric shm", False)),
-    ("same host", "WRITE 128 B (ib_write_lat)", "ring.write_lat.128",
+    ("same host", "WRITE 128 B (ib_write_lat)", "host.write_lat.128",
      Than(5, False),
      Times(1.5, "limit.vm.128/write_us", "process_vm_writev", False)),
-    ("same host", "SEND 8 B, inline, 1 QP", "ring.rate.8", Than(3e6, True),
+    ("same host", "SEND 8 B, inline, 1 QP", "host.rate.8", Than(3e6, True),
      Times(1, "ucx.shm.tag.8", "UCX shm tag")),
     ("UDP on loopback", "WRITE 64 KiB", "udp.write.65536",
      Times(1, "iperf3.tcp.lo", "iperf3 TCP"),
@@ -181,12 +181,12 @@ TARGETS = (
     ("veth, MTU 9000", "WRITE 64 KiB", "veth9000.write.65536",
      Times(1, "iperf3.tcp.veth9000", "iperf3 TCP"),
      Times(1.5, "iperf3.tcp.veth9000", "iperf3 TCP")),
-    ("4 pairs, same host", "total, polling", "ring.pairs.4",
-     Times(0.8, "ring.pairs.1", "one pair"),
-     Times(1, "ring.pairs.1", "one pair")),
-    ("16 pairs, same host", "total, polling", "ring.pairs.16",
-     Times(0.6, "ring.pairs.1", "one pair"),
-     Times(1, "ring.pairs.1", "one pair")),
+    ("4 pairs, same host", "total, polling", "host.pairs.4",
+     Times(0.8, "host.pairs.1", "one pair"),
+     Times(1, "host.pairs.1", "one pair")),
+    ("16 pairs, same host", "total, polling", "host.pairs.16",
+     Times(0.6, "host.pairs.1", "one pair"),
+     Times(1, "host.pairs.1", "one pair")),
     ("4 pairs, UDP", "total, polling", "udp.pairs.4",
      Times(0.8, "udp.pairs.1", "one pair"),
      Times(1, "udp.pairs.1", "one pair")),
@@ -215,7 +215,7 @@ def judge_all(results):
     """A dict for each row of the issue's table."""
     found = []
     for path, what, ref, must, aim in (
-            *TARGETS, *idle_targets("ring", "same host"),
+            *TARGETS, *idle_targets("host", "same host"),
             *idle_targets("udp", "UDP")):
         d = {"path": path, "what": what, "measured": "-"}
         if ref:
@@ -238,7 +238,7 @@ def judge_all(results):
 
 def references(key):
     """(name, row) of the limit, and of the best peer."""
-    m = re.match(r"ring\.(write|read|send)\.(\d+|q16|both|events|refused|cold"
+    m = re.match(r"host\.(write|read|send)\.(\d+|q16|both|events|refused|cold"
                  r")$", key)
     if m:
         size = int(m[2]) if m[2].isdigit() else 64 * KIB
@@ -256,22 +256,22 @@ def references(key):
             peer = None
         return limit, peer
     table = {
-        "ring.send_lat.128": (("cache line", "limit.line"),
+        "host.send_lat.128": (("cache line", "limit.line"),
                               ("libfabric shm", "fi.shm.128")),
-        "ring.write_lat.128": (("process_vm_writev", "limit.vm.128/write_us"),
+        "host.write_lat.128": (("process_vm_writev", "limit.vm.128/write_us"),
                                ("UCX put", "ucx.shm.put_lat.128")),
-        "ring.read_lat.128": (("process_vm_readv", "limit.vm.128/read_us"),
+        "host.read_lat.128": (("process_vm_readv", "limit.vm.128/read_us"),
                               None),
-        "ring.rate.8": (None, ("UCX tag", "ucx.shm.tag.8")),
-        "ring.target.write.cold": (("process_vm_writev, 64 MiB",
+        "host.rate.8": (None, ("UCX tag", "ucx.shm.tag.8")),
+        "host.target.write.cold": (("process_vm_writev, 64 MiB",
                                     "limit.vm.65536.cold/write_gbps"), None),
-        "ring.target.read.sleep": (("process_vm_readv", VM + "read_gbps"),
+        "host.target.read.sleep": (("process_vm_readv", VM + "read_gbps"),
                                    None),
         "udp.rate.8": (None, ("UCX tcp tag", "ucx.tcp.tag.8")),
     }
     if key in table:
         return table[key]
-    if key.startswith("ring.target.write"):
+    if key.startswith("host.target.write"):
         return ("process_vm_writev", VM + "write_gbps"), None
     m = re.match(r"(udp|veth\d+)\.(\w+)", key)
     if not m or ".pairs" in key:
@@ -302,7 +302,7 @@ def table(head, rows):
 
 
 SECTIONS = (
-    ("Same host", ("ring.",)), ("UDP on loopback", ("udp.",)),
+    ("Same host", ("host.",)), ("UDP on loopback", ("udp.",)),
     ("veth, MTU 1500", ("veth1500.",)), ("veth, MTU 9000", ("veth9000.",)),
     ("Peers", ("ucx.", "fi.", "iperf3.")), ("Limits", ("limit.",)))
 
@@ -342,11 +342,17 @@ def bold(verdict):
     return "**MISS**" if verdict == "MISS" else verdict
 
 
-def number(x, digits=3):
-    return "-" if x is None else "%.*g" % (digits, x)
+def number(x):
+    if x is None:
+        return "-"
+    return "{:,.0f}".format(x) if x >= 100 else "%.3g" % x
 
 
-def costs_text(cases, perf):
+def per(x, n):
+    return None if x is None else x / n
+
+
+def costs_text(cases, tool):
     if not cases:
         return ""
     lines = []
@@ -359,13 +365,13 @@ def costs_text(cases, perf):
                               number(c.found.get("passive_" + n)))]
                 for n in ("syscalls", "switches", "wakeups", "cpu_ns")]
         per_kib = "%s / %s" % tuple(
-            number(c.found[s + "_cpu_ns"] / (c.size / KIB), 3)
+            number(per(c.found.get(s + "_cpu_ns"), c.size / KIB))
             for s in ("active", "passive"))
         lines.append([c.title, size_name(c.size), c.copies,
                       *(b[0] for b in both), per_kib])
-    note = "" if perf else (
-        "System calls and wake-ups need perf and its tracepoints (root, or "
-        "kernel.perf_event_paranoid -1).\n\n")
+    note = "" if tool == "perf" else (
+        "Counted by %s; all columns need perf and its tracepoints (root, or "
+        "kernel.perf_event_paranoid -1).\n\n" % (tool or "getrusage alone"))
     return ("\n## What a message costs, beside TCP\n\nActive side / passive "
             "side, per message. Copies are of each byte, by analysis of the "
             "path; the rest is counted.\n\n" + note + table(
@@ -421,28 +427,28 @@ def head_text(machine):
     return text + "\nHow to read it: docs/benchmarks.md.\n\n"
 
 
-def markdown(machine, results, judged, cases, perf, checks):
+def markdown(machine, results, judged, cases, tool, checks):
     text = head_text(machine) + targets_text(judged)
     for title, heads in SECTIONS:
         text += section(results, title, heads)
-    return text + costs_text(cases, perf) + idle_text(results.idle) + \
+    return text + costs_text(cases, tool) + idle_text(results.idle) + \
         checks_text(checks) + troubles_text(results)
 
 
 # ---- the picture ----
 
 CURVES = (("process_vm_writev", "limit.vm.%d/write_gbps"),
-          ("WRITE, same host", "ring.write.%d"),
-          ("READ, same host", "ring.read.%d"),
-          ("SEND, same host", "ring.send.%d"),
+          ("WRITE, same host", "host.write.%d"),
+          ("READ, same host", "host.read.%d"),
+          ("SEND, same host", "host.send.%d"),
           ("WRITE, UDP on loopback", "udp.write.%d"))
 LINES = (("raw UDP, offloads", "limit.udp.lo"),
          ("iperf3 TCP, loopback", "iperf3.tcp.lo"))
 BARS = (("a cache line", "limit.line"),
         ("UCX shm tag", "ucx.shm.tag_lat.128"),
         ("libfabric shm", "fi.shm.128"),
-        ("SEND, same host", "ring.send_lat.128"),
-        ("WRITE, same host", "ring.write_lat.128"),
+        ("SEND, same host", "host.send_lat.128"),
+        ("WRITE, same host", "host.write_lat.128"),
         ("process_vm_writev", "limit.vm.128/write_us"),
         ("raw UDP", "limit.pingpong.lo"),
         ("SEND, UDP", "udp.send_lat.128"),
@@ -496,7 +502,7 @@ def gnuplot_text(results, terminal, path):
                  "set format x '%h'\n")
     if bars:
         text += ("set title '128 B, one way: median'\nset xlabel 'us'\n"
-                 "unset ylabel\nset logscale x\nset xrange [0.01:300]\n"
+                 "unset ylabel\nset logscale x\nset xrange [0.01:1000]\n"
                  "set yrange [%d:-1]\nset boxwidth 0.6\n"
                  "set style fill solid 0.7\nunset key\n"
                  "plot $bars using ($2/2):0:($2/2):(0.3):ytic(3) with "
@@ -530,17 +536,18 @@ def as_json(machine, results, judged, cases, checks):
     return {"machine": machine, "targets": judged,
             "rows": {r.key: {"title": r.title, "shown": r.shown,
                              "values": r.values, "trouble": r.trouble,
-                             "rounds_with_loss": r.losses}
+                             "rounds_with_loss": r.losses,
+                             "rounds_through_udp": r.through_udp}
                      for r in results.rows.values()},
             "costs": {c.key: c.found or c.trouble for c in cases},
             "idle": results.idle,
             "checks": [{"name": n, "trouble": t} for n, t in checks]}
 
 
-def write_all(out, machine, results, cases, perf, checks):
+def write_all(out, machine, results, cases, tool, checks):
     os.makedirs(out, exist_ok=True)
     judged = judge_all(results)
-    text = markdown(machine, results, judged, cases, perf, checks)
+    text = markdown(machine, results, judged, cases, tool, checks)
     paths = [os.path.join(out, "benchmark." + k) for k in ("md", "json")]
     with open(paths[0], "w", encoding="utf-8") as f:
         f.write(text)

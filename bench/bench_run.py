@@ -177,31 +177,34 @@ def need(program):
 
 # ---- reading ----
 
-def numbers_after(text, head):
-    """The numbers of the line after the last one that contains head."""
-    lines = text.splitlines()
-    at = [i for i, line in enumerate(lines) if head in line]
-    if not at or at[-1] + 1 >= len(lines):
-        raise Broken("no result in: " + text[-300:])
-    found = re.findall(r"-?\d+(?:\.\d+)?", lines[at[-1] + 1])
-    return [float(x) for x in found]
+def numbers_after(text, head, count):
+    """The first line of so many numbers after the last head."""
+    _, found, rest = text.rpartition(head)
+    for line in rest.splitlines()[1:] if found else ():
+        try:
+            n = [float(x) for x in line.split()]
+        except ValueError:
+            continue
+        if len(n) >= count:
+            return n
+    raise Broken("no result in: " + text[-400:])
 
 
 def perftest_bw(text):
     """Gb/s, messages a second."""
-    n = numbers_after(text, "BW average")
+    n = numbers_after(text, "BW average", 5)
     return n[3], n[4] * 1e6
 
 
 def perftest_lat(text):
     """Median, 99th percentile, in us."""
-    n = numbers_after(text, "t_typical")
+    n = numbers_after(text, "t_typical", 9)
     return n[4], n[7]
 
 
 def perftest_tps(text):
     """Round trips a second, of a run with -D."""
-    return numbers_after(text, "tps average")[3]
+    return numbers_after(text, "tps average", 4)[3]
 
 
 def ucx(text):
@@ -215,22 +218,19 @@ def ucx(text):
 
 
 def fi_pingpong(text):
-    """us a transfer."""
-    return float(last_row(text, "usec/xfer")[6])
-
-
-def last_row(text, head):
-    lines = text.splitlines()
-    at = [i for i, line in enumerate(lines) if head in line]
-    if not at or at[-1] + 1 >= len(lines):
-        raise Broken("no result in: " + text[-300:])
-    return lines[at[-1] + 1].split()
+    """us a transfer. Its counts are written like 5k and 1.2m."""
+    _, found, rest = text.rpartition("usec/xfer")
+    for line in rest.splitlines()[1:] if found else ():
+        word = line.split()
+        if len(word) == 8:
+            return float(word[6])
+    raise Broken("no result in: " + text[-400:])
 
 
 def iperf3(text):
     """What the receiver saw, in Gb/s."""
     try:
-        d = json.loads(text)
+        d = json.loads(text[text.index("{"):])  # warnings come first
         if "error" in d:
             raise Broken("iperf3: " + d["error"])
         return d["end"]["sum_received"]["bits_per_second"] / 1e9
