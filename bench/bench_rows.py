@@ -174,8 +174,9 @@ def bandwidth(way, op, size, flags=(), qps=1, refused=()):
     """ib_OP_bw; both directions are added up by -b."""
     def measure(bench, row):
         path = bench.path(way)
-        least = max(5, min(50, 32 * MIB // (size * qps)))
-        n = bench.n_for(row.key, min(5000, 10 * least))
+        first = max(5, min(5000, 64 * MIB // (size * qps)))
+        least = min(50, first)
+        n = bench.n_for(row.key, first)
         args = ["-s", size, "-n", n, "-N", "--report_gbits", *flags]
         if qps > 1:
             args += ["-q", qps]

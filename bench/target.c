@@ -69,12 +69,13 @@ static struct usage usage_now(void)
 static void print_usage(const struct usage *a, const struct usage *b)
 {
 	int64_t own_ns = b->own_ns - a->own_ns;
+	int64_t other_ns = b->all_ns - a->all_ns - own_ns;
 	long own_switches = b->own_switches - a->own_switches;
 
 	printf("\"wall_ms\":%.3f,\"own_cpu_ms\":%.3f,\"other_cpu_ms\":%.3f,"
 	       "\"own_switches\":%ld,\"other_switches\":%ld}\n",
 	       (double)(b->wall_ns - a->wall_ns) / 1e6, (double)own_ns / 1e6,
-	       (double)(b->all_ns - a->all_ns - own_ns) / 1e6, own_switches,
+	       (double)(other_ns > 0 ? other_ns : 0) / 1e6, own_switches,
 	       b->all_switches - a->all_switches - own_switches);
 }
 
