@@ -193,7 +193,8 @@ static void check_quiet(void)
 		       (int)((cpu_ns() - before_ns) / 1000000));
 }
 
-/* New objects are refused, old ones can be destroyed. */
+/* New objects are refused, old ones can be destroyed, and who reads events is
+ * told (B056). */
 static void check_verbs(void)
 {
 	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_RESET };

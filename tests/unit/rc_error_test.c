@@ -15,7 +15,8 @@
 #define MTU 1024u
 
 /* One bad request between two good ones: what the requester is told and how
- * the responder's receive ends. Within one timeout, B007. */
+ * the responder's receive ends, and both QPs are in error (B047). Within one
+ * timeout, B007. */
 struct wrong {
 	enum wr_opcode op;
 	uint32_t len;
