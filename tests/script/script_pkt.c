@@ -131,7 +131,7 @@ static const struct field fields[] = {
 	ROW("qkey", F_NUM, EXTH_DETH, qkey),
 	ROW("srcqpn", F_NUM, EXTH_DETH, srcqpn),
 	ROW("imm", F_NUM, EXTH_IMMDT, imm),
-	ROW("inv", F_NUM, EXTH_IETH, inv),
+	ROW("inv", F_KEY, EXTH_IETH, inv),
 	ROW("srqn", F_SRQN, EXTH_XRCETH, srqn),
 };
 

@@ -27,7 +27,8 @@ struct rig_frame {
 
 struct rig_mr {
 	char name[32];
-	struct mr *mr; /* NULL after dereg */
+	struct mr *mr; /* NULL after dereg, and of a window */
+	struct mw *mw; /* a window, which has only its first key here */
 	uint32_t key;
 	uint64_t iova;
 };

@@ -77,10 +77,11 @@ static uint32_t access_of(struct line *l, const char *text)
 	static const struct {
 		const char *name;
 		uint32_t bit;
-	} bits[] = { { "LW", ACCESS_LOCAL_WRITE },
-		     { "RW", ACCESS_REMOTE_WRITE },
-		     { "RR", ACCESS_REMOTE_READ },
-		     { "RA", ACCESS_REMOTE_ATOMIC } };
+	} bits[] = {
+		{ "LW", ACCESS_LOCAL_WRITE }, { "RW", ACCESS_REMOTE_WRITE },
+		{ "RR", ACCESS_REMOTE_READ }, { "RA", ACCESS_REMOTE_ATOMIC },
+		{ "MB", ACCESS_MW_BIND },     { "ZB", ACCESS_ZERO_BASED }
+	};
 	uint32_t access = 0;
 
 	for (const char *p = text; *p; p += p[2] ? 3 : 2) {
@@ -89,7 +90,7 @@ static uint32_t access_of(struct line *l, const char *text)
 		while (i < ARRAY_SIZE(bits) && strncmp(p, bits[i].name, 2))
 			i++;
 		if (i == ARRAY_SIZE(bits) || (p[2] && p[2] != '+'))
-			line_error(l, "access is LW+RW+RR+RA: %s", text);
+			line_error(l, "access is LW+RW+RR+RA+MB+ZB: %s", text);
 		access |= bits[i].bit;
 	}
 	return access;
@@ -290,6 +291,26 @@ static void cmd_mr(struct script *s, struct line *l)
 	m->iova = a.iova;
 }
 
+static void cmd_mw(struct script *s, struct line *l)
+{
+	struct rig *r = &s->rig;
+	struct rig_mr *m = &r->mr[r->num_mrs];
+	const char *name = line_word(l);
+	uint32_t type = (uint32_t)line_num(l, "type", 2);
+	bool other = line_get(l, "pd") != NULL;
+
+	if (!name || strlen(name) >= sizeof(m->name))
+		line_error(l, "mw NAME type=N");
+	if (r->num_mrs++ == RIG_MRS)
+		line_error(l, "at most %d regions and windows", RIG_MRS);
+	line_done(l);
+	strcpy(m->name, name);
+	must(l, "mw_create",
+	     mw_create(other ? r->other_pd : r->pd, (enum mw_type)type,
+		       &m->mw));
+	m->key = mw_key(m->mw);
+}
+
 static void cmd_dereg(struct script *s, struct line *l)
 {
 	const char *name = line_word(l);
@@ -372,6 +393,29 @@ static uint32_t post_flags(struct line *l)
 	return f;
 }
 
+/* What local work and SEND_INV name: keys. */
+static void post_keys(struct rig *r, struct line *l, struct send_wr *wr)
+{
+	const char *inv = line_get(l, "inv");
+	const char *window = line_get(l, "mw");
+	const char *key = line_get(l, "key");
+	const char *at = line_get(l, "at");
+	const char *region = line_get(l, "region");
+	const char *rights = line_get(l, "rights");
+
+	if (inv)
+		wr->imm_be_or_rkey = (uint32_t)line_name(l, inv, rig_key, r);
+	if (!window)
+		return;
+	wr->rkey = (uint32_t)line_name(l, key ? key : window, rig_key, r);
+	wr->bind_mw_index = (uint32_t)line_name(l, window, rig_key, r) >> 8;
+	wr->remote_addr = at ? line_name(l, at, rig_addr, r) : 0;
+	wr->bind_len_bytes = line_num(l, "len", 0);
+	wr->bind_mr_key =
+		region ? (uint32_t)line_name(l, region, rig_key, r) : 0;
+	wr->bind_access = access_of(l, rights ? rights : "RW+RR");
+}
+
 static void cmd_post(struct script *s, struct line *l)
 {
 	struct rig *r = &s->rig;
@@ -397,6 +441,7 @@ static void cmd_post(struct script *s, struct line *l)
 	};
 
 	wr.num_sge = sges_of(r, l, sge);
+	post_keys(r, l, &wr);
 	if (lkey)
 		sge[0].lkey = (uint32_t)line_name(l, lkey, rig_key, r);
 	if (wr.flags & WR_INLINE) /* inline data are named by address */
@@ -473,6 +518,11 @@ static void cmd_cqe(struct script *s, struct line *l)
 		  !(wc.wc_flags & WC_WITH_IMM)))
 		line_fail(l, "imm is %#x, flags %#x",
 			  __builtin_bswap32(wc.imm_be_or_rkey), wc.wc_flags);
+	v = line_get(l, "inv");
+	if (v && (wc.imm_be_or_rkey != line_name(l, v, rig_key, r) ||
+		  !(wc.wc_flags & WC_WITH_INV)))
+		line_fail(l, "inv is %#x, flags %#x", wc.imm_be_or_rkey,
+			  wc.wc_flags);
 	v = line_get(l, "opcode");
 	if (v && wc.opcode != line_num_of(l, v))
 		line_fail(l, "opcode is %u", wc.opcode);
@@ -710,6 +760,7 @@ static const struct {
 	{ "clause", cmd_title, false, false },
 	{ "bug", cmd_title, false, false },
 	{ "mr", cmd_mr, false, false },
+	{ "mw", cmd_mw, false, false },
 	{ "qp", cmd_qp, false, false },
 	{ "cq", cmd_cq, false, false },
 	{ "limit", cmd_limit, false, false },
