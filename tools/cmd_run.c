@@ -23,6 +23,7 @@ enum {
 	OPT_CAPTURE,
 	OPT_NO_OFFLOAD,
 	OPT_NO_ONE_SIDED,
+	OPT_LINK,
 	OPT_ICRC,
 	OPT_RCVBUF,
 	OPT_UMEM,
@@ -50,6 +51,9 @@ static const struct argp_option options[] = {
 	  "Write the packets to FILE, for Wireshark", 0 },
 	{ "no-offload", OPT_NO_OFFLOAD, NULL, 0,
 	  "Send and receive single packets, so that tcpdump sees real ones",
+	  0 },
+	{ "link", OPT_LINK, "ring|udp", 0,
+	  "How to reach processes of this host: shared memory (default) or UDP",
 	  0 },
 	{ "no-one-sided", OPT_NO_ONE_SIDED, NULL, 0,
 	  "Send RDMA WRITE and READ to processes of this host as packets, too",
@@ -155,6 +159,10 @@ static error_t parse_valued(int key, char *arg, struct argp_state *state)
 		return 0;
 	case OPT_CAPTURE:
 		a->capture = arg;
+		return 0;
+	case OPT_LINK:
+		check_word(state, "link", arg, "ring", "udp");
+		set("SOFTHCA_LINK", arg);
 		return 0;
 	case OPT_ICRC:
 		check_word(state, "icrc", arg, "relaxed", "strict");
