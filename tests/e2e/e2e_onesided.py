@@ -101,8 +101,7 @@ def unmap(case):
     pair = run_pair([helper("unmap"), "-m", case])
     for p in (pair.client, pair.server):
         expect("own handler works" in p.output(), p.output())
-    expect(pair.c.get("direct_writes") + pair.c.get("direct_reads") > 0,
-           pair.c.text())
+    # On a busy machine it is gone before the first copy.
     expect(pair.c.get("direct_refused") > 0, pair.c.text())
 
 
