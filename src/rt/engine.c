@@ -134,7 +134,7 @@ static void rx_frame(void *ctx, const struct rocev2_flow *flow,
 		.sport = flow->sport,
 	};
 
-	ENGINE_ADD(&c->d->engine, rx_bytes, len);
+	ENGINE_ADD_IN(&c->d->engine, rx_bytes, len);
 	if (c->d->faults)
 		faults_rx(c->d->faults, c->d->hca, &f, c->now_ns);
 	else
@@ -155,8 +155,8 @@ static void link_add(struct rtdev *d, const struct fault_tx *t)
 				       t->bit, t->flips);
 	else
 		udp_link_tx_add(d->link, &t->flow, &dest, t->len_bytes);
-	ENGINE_COUNT(&d->engine, tx_frames);
-	ENGINE_ADD(&d->engine, tx_bytes, t->len_bytes);
+	ENGINE_COUNT_IN(&d->engine, tx_frames);
+	ENGINE_ADD_IN(&d->engine, tx_bytes, t->len_bytes);
 }
 
 /* A frame that the core has built goes to the link, or meets its fate. */
@@ -283,11 +283,11 @@ static void round_events(struct rtdev *d)
 
 	while (hca_event_next(d->hca, &ev)) {
 		if (ev.kind == HCA_EVENT_COMP) {
-			ENGINE_COUNT(&d->engine, comp_events);
+			ENGINE_COUNT_IN(&d->engine, comp_events);
 			evq_push_comp(rt_cq_comp_item(ev.cq));
 			continue;
 		}
-		ENGINE_COUNT(&d->engine, async_events);
+		ENGINE_COUNT_IN(&d->engine, async_events);
 		if (ev.qp)
 			rt_qp_event(ev.qp, ev.type);
 		else if (ev.cq)
@@ -317,7 +317,7 @@ static bool round_rx(struct rtdev *d, int64_t now_ns)
 		return false;
 	n = udp_link_rx(d->link, ROUND_RX_FRAMES, rx_frame, &ctx);
 	e->rx_frames += n;
-	ENGINE_ADD(e, rx_frames, n);
+	ENGINE_ADD_IN(e, rx_frames, n);
 	if (n >= ROUND_RX_FRAMES)
 		e->more = true;
 	return n < ROUND_RX_FRAMES && ring < ROUND_RX_FRAMES;
@@ -336,7 +336,7 @@ static void one_round(struct rtdev *d, bool rx, int64_t now_ns)
 {
 	struct engine *e = &d->engine;
 
-	ENGINE_COUNT(e, rounds);
+	ENGINE_COUNT_IN(e, rounds);
 	e->more = false;
 	if (UNLIKELY(rtdev_lost(d))) {
 		round_lost(d, now_ns);
@@ -360,11 +360,11 @@ static void one_round(struct rtdev *d, bool rx, int64_t now_ns)
 static void count_visit(struct engine *e, enum visit why)
 {
 	if (why == VISIT_POLL)
-		ENGINE_COUNT(e, visits_poll);
+		ENGINE_COUNT_IN(e, visits_poll);
 	else if (why == VISIT_NIC)
-		ENGINE_COUNT(e, visits_nic);
+		ENGINE_COUNT_IN(e, visits_nic);
 	else
-		ENGINE_COUNT(e, visits_post);
+		ENGINE_COUNT_IN(e, visits_post);
 }
 
 /* Before leaving for good or for now. */

@@ -40,6 +40,15 @@ struct engine_counters {
 #define ENGINE_ADD(e, name, n)                                                 \
 	atomic_fetch_add_explicit(&(e)->counters.name, (n),                    \
 				  memory_order_relaxed)
+/* [E] The same for a counter that has one writer at a time: no locked
+ * instruction. */
+#define ENGINE_COUNT_IN(e, name) ENGINE_ADD_IN(e, name, 1)
+#define ENGINE_ADD_IN(e, name, n)                                              \
+	atomic_store_explicit(&(e)->counters.name,                             \
+			      atomic_load_explicit(&(e)->counters.name,        \
+						   memory_order_relaxed) +     \
+				      (n),                                     \
+			      memory_order_relaxed)
 
 struct engine {
 	_Alignas(

@@ -86,7 +86,7 @@ static struct slot *slot_get(struct faults *f)
 	} else if (f->fresh < POOL_SLOTS) {
 		s = &f->slot[f->fresh++];
 	} else {
-		ENGINE_COUNT(f->engine, fault_overrun);
+		ENGINE_COUNT_IN(f->engine, fault_overrun);
 		return NULL;
 	}
 	f->used++;
@@ -125,7 +125,7 @@ static void count(struct engine *e, uint32_t did)
 {
 #define COUNT(name, NAME)                                                      \
 	if (did & 1u << FAULT_##NAME)                                          \
-		ENGINE_COUNT(e, fault_##name);
+		ENGINE_COUNT_IN(e, fault_##name);
 	FAULT_ACTIONS_X(COUNT)
 #undef COUNT
 }

@@ -94,7 +94,7 @@ static void window_start(struct rtdev *d, int64_t now_ns)
 
 static void arm(struct rtdev *d)
 {
-	ENGINE_COUNT(&d->engine, nic_arms);
+	ENGINE_COUNT_IN(&d->engine, nic_arms);
 	window_start(d, rt_now_ns());
 	set_sockets(&d->nic, true);
 	atomic_store_explicit(&d->nic.ring_woke, true, memory_order_relaxed);
@@ -104,7 +104,7 @@ static void disarm(struct rtdev *d, int64_t now_ns)
 {
 	struct nic *n = &d->nic;
 
-	ENGINE_COUNT(&d->engine, nic_disarms);
+	ENGINE_COUNT_IN(&d->engine, nic_disarms);
 	n->tick_poll_ns = atomic_load_explicit(&d->engine.last_poll_ns,
 					       memory_order_relaxed);
 	set_sockets(n, false);
@@ -164,7 +164,7 @@ static void judge_tick(struct rtdev *d, int64_t now_ns)
 	bool polled = last != n->tick_poll_ns;
 	bool stale = d->engine.rx_frames && now_ns - last > POLL_FRESH_NS;
 
-	ENGINE_COUNT(&d->engine, nic_ticks);
+	ENGINE_COUNT_IN(&d->engine, nic_ticks);
 	n->tick_poll_ns = last;
 	if (polled && !stale) {
 		set_timer(n, now_ns + TICK_NS);
