@@ -76,7 +76,7 @@ SHORT = {
 }
 # A tool's own words for what it does not do.
 REFUSALS = re.compile(
-    r"(not supported|does not support|doesn't support|not available|"
+    r"(not supported|not compatible|only valid|does not support|doesn't support|not available|"
     r"isn't supported|can't be|cannot be|can not|cannot run|only for|"
     r"only on|only in|works only|is only|must be|should be|Invalid|invalid|"
     r"not allowed|not possible|unrecognized|Unsupported|"
