@@ -21,7 +21,8 @@ TOOLS = ["ib_%s_%s" % (op, kind) for op in ("send", "write", "read", "atomic")
          for kind in ("bw", "lat")]
 TRANSPORTS = ["RC", "UC", "UD", "XRC"]
 
-# Option of --help -> arguments that use it. What is not here is named at the end.
+# Option of --help -> arguments that use it. What is not here is named at the
+# end.
 USES = {
     "--all": ["-a", "-n", "20"],
     "--bidirectional": ["-b"],
@@ -76,7 +77,8 @@ SHORT = {
 }
 # A tool's own words for what it does not do.
 REFUSALS = re.compile(
-    r"(not supported|not compatible|only valid|does not support|doesn't support|not available|"
+    r"(not supported|not compatible|only valid|does not support|"
+    r"doesn't support|not available|"
     r"isn't supported|can't be|cannot be|can not|cannot run|only for|"
     r"only on|only in|works only|is only|must be|should be|Invalid|invalid|"
     r"not allowed|not possible|unrecognized|Unsupported|"
