@@ -20,7 +20,7 @@ MAY_USE = {
 
 # What a driver (rt, sim) and a tool may see of the core: its outside.
 CORE_OUTSIDE = {"core/hca.h", "core/types.h", "core/counters.h",
-                "core/verbs.h"}
+                "core/verbs.h", "core/cm/cm.h"}
 # And the shim: types and pure helpers.
 SHIM_MAY_SEE = CORE_OUTSIDE | {"wire/net.h"}
 

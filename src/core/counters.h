@@ -72,7 +72,8 @@
 			      */                                               \
 	X(rx_drop_response)  /* response that answers nothing */               \
 	X(rx_drop_rnr_wait)  /* came while an RNR NAK is outstanding */        \
-	X(rx_drop_opcode)    /* known, but not built (MADs)      */            \
+	X(rx_drop_opcode)    /* known, but not built */                        \
+	X(rx_drop_mad)	     /* no class, message or length that is known */   \
 	/* congestion: notification point, reaction point */                   \
 	X(np_ecn_marked) /* packets of RC, UC or UD with CE, or after which    \
 			    our buffer was found to have overflowed */         \
@@ -81,6 +82,18 @@
 	X(rp_cnp_ignored) /* no congestion control here */                     \
 	X(rp_rate_cuts)	  /* CNPs that lowered a rate */                       \
 	X(req_paced)	  /* times a QP waited for its rate */                 \
+	/* management, connections */                                          \
+	X(gsi_tx_mads)                                                         \
+	X(gsi_rx_mads)                                                         \
+	X(gsi_tx_drops) /* no room in QP1's ring */                            \
+	X(cm_connects)	/* connections established */                          \
+	X(cm_rejects_sent)                                                     \
+	X(cm_retransmits)                                                      \
+	X(cm_duplicates)    /* messages that came again */                     \
+	X(cm_stale)	    /* REQs for a QP that is connected to us */        \
+	X(cm_backlog_drops) /* REQs for which a listener had no room */        \
+	X(cm_unowned)	    /* messages for no communication of ours */        \
+	X(cm_ignored)	    /* messages that their state has no use for */     \
 	/* completions */                                                      \
 	X(cqes)                                                                \
 	X(cq_overflows)                                                        \

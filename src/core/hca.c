@@ -144,7 +144,8 @@ struct hca *hca_new(const struct hca_config *cfg, const struct hca_ops *ops,
 	budget_init(&hca->read_budget, cfg->read_budget_bytes);
 	event_init(&hca->port_events, EVENT_OWNER_PORT);
 	hca->pkeys[0] = BTH_PKEY_DEFAULT;
-	if (!tables_new(hca)) {
+	cm_init(hca);
+	if (!tables_new(hca) || gsi_init(hca)) {
 		tables_free(hca);
 		hca_release(hca, hca);
 		return NULL;
@@ -197,6 +198,8 @@ void hca_free(struct hca *hca, bool force)
 {
 	if (force)
 		destroy_all(hca);
+	cm_fini(hca);
+	gsi_fini(hca);
 	tables_free(hca); /* asserts that each is empty */
 	ASSERT(dlist_empty(&hca->dests));
 	hca_release(hca, hca);

@@ -99,6 +99,7 @@ struct hca_ops {
 };
 
 struct rx_frame;
+struct cm_conn;
 
 /* What differs between link layers: one constant table each, chosen at
  * creation (RoCEv2 now; RoCEv1 and InfiniBand later). */
@@ -278,6 +279,7 @@ void hca_advance(struct hca *hca, int64_t now_ns);
 enum hca_event_kind {
 	HCA_EVENT_COMP,	 /* completion event for .cq's channel */
 	HCA_EVENT_ASYNC, /* .type with .qp, .cq, .srq or .port_num */
+	HCA_EVENT_CM,	 /* .cm_kind (enum cm_event) of .conn: core/cm/cm.h */
 };
 
 struct hca_event {
@@ -287,6 +289,8 @@ struct hca_event {
 	struct cq *cq;
 	struct srq *srq;
 	uint8_t port_num;
+	struct cm_conn *conn;
+	uint8_t cm_kind;
 };
 
 /* Takes the oldest pending event. Destroying an object takes its pending

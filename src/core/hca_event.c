@@ -47,6 +47,9 @@ static void name_owner(struct event_src *e, struct hca_event *ev)
 	case EVENT_OWNER_SRQ:
 		ev->srq = CONTAINER_OF(e, struct srq, events);
 		break;
+	case EVENT_OWNER_CM:
+		ev->conn = CONTAINER_OF(e, struct cm_conn, events);
+		break;
 	}
 }
 
@@ -66,9 +69,15 @@ bool hca_event_next(struct hca *hca, struct hca_event *ret)
 	if (e->pending) /* one a turn, so that no object hides the others */
 		dlist_push_back(&hca->events, &e->node);
 	*ret = (struct hca_event){ 0 };
-	ret->kind = bit == EVENT_BIT_COMP ? HCA_EVENT_COMP : HCA_EVENT_ASYNC;
+	if (e->owner == EVENT_OWNER_CM)
+		ret->kind = HCA_EVENT_CM;
+	else
+		ret->kind = bit == EVENT_BIT_COMP ? HCA_EVENT_COMP
+						  : HCA_EVENT_ASYNC;
 	if (ret->kind == HCA_EVENT_ASYNC)
 		ret->type = (enum async_type)bit;
+	else if (ret->kind == HCA_EVENT_CM)
+		ret->cm_kind = (uint8_t)bit;
 	name_owner(e, ret);
 	return true;
 }

@@ -72,10 +72,8 @@ static bool is_built(const struct bth *bth)
 {
 	enum transport t = opcode_transport(bth->opcode);
 
-	if (t != TRANSPORT_RC && t != TRANSPORT_UC && t != TRANSPORT_UD &&
-	    t != TRANSPORT_XRC && bth->opcode != OPCODE_CNP)
-		return false;
-	return bth->dest_qpn != BTH_QPN_GSI;
+	return t == TRANSPORT_RC || t == TRANSPORT_UC || t == TRANSPORT_UD ||
+	       t == TRANSPORT_XRC || bth->opcode == OPCODE_CNP;
 }
 
 /* CNPs are for the connected transports [IBA annex A17.9.3]. */
@@ -175,6 +173,10 @@ void hca_rx(struct hca *hca, const struct rx_frame *f, int64_t now_ns)
 	if (is_group(&pkt)) {
 		deliver_group(hca, f, &pkt, now_ns);
 		cq_settle(hca);
+		return;
+	}
+	if (pkt.bth.dest_qpn == BTH_QPN_GSI) {
+		gsi_rx(hca, f, &pkt);
 		return;
 	}
 	qp = admit(hca, f, &pkt);

@@ -165,6 +165,10 @@ bool hca_tx(struct hca *hca, uint32_t class_mask, struct tx_frame *frame,
 		HCA_COUNT(hca, tx_pkts);
 		return true;
 	}
+	if ((class_mask & 1) && gsi_tx(hca, frame)) {
+		HCA_COUNT(hca, tx_pkts);
+		return true;
+	}
 	while (!sent && hca->direct_left &&
 	       (qp = take_ready(hca, class_mask))) {
 		uint32_t sl = qp->sl;
@@ -192,6 +196,10 @@ static void finished(struct hca *hca, const struct tx_frame *frame)
 {
 	struct qp *qp = frame->owner;
 
+	if (!qp) { /* QP1's */
+		gsi_tx_done(hca);
+		return;
+	}
 	ASSERT(qp->tx_unfinished > 0);
 	qp->tx_unfinished--;
 	if (qp->ops->tx_done && !frame->cnp)
@@ -246,5 +254,6 @@ void hca_out_gone(struct hca *hca, unsigned out)
 
 bool hca_tx_pending(const struct hca *hca)
 {
-	return hca->ready_mask != 0 || cc_tx_pending(hca);
+	return hca->ready_mask != 0 || cc_tx_pending(hca) ||
+	       gsi_pending(&hca->gsi);
 }

@@ -176,7 +176,7 @@ static void test_no_qp(void **state)
 		rig_inject(&rig.h[1], &p);
 	}
 	assert_int_equal(rig_counter(&rig.h[1], rx_drop_no_qp), 24);
-	/* Multicast, and the GSI, which is not built. */
+	/* Multicast, and the GSI, whose Q_Key is another. */
 	{
 		struct pkt p = to_qp(BTH_QPN_MULTICAST, UD_ONLY);
 
@@ -184,7 +184,7 @@ static void test_no_qp(void **state)
 		assert_int_equal(rig_counter(&rig.h[1], rx_drop_no_qp), 25);
 		p = to_qp(BTH_QPN_GSI, UD_ONLY);
 		rig_inject(&rig.h[1], &p);
-		assert_int_equal(rig_counter(&rig.h[1], rx_drop_opcode), 1);
+		assert_int_equal(rig_counter(&rig.h[1], rx_drop_qkey), 1);
 		p = to_qp(qpn, OPCODE_CNP); /* no congestion control here */
 		rig_inject(&rig.h[1], &p);
 		assert_int_equal(rig_counter(&rig.h[1], rp_cnp_ignored), 1);

@@ -16,6 +16,7 @@ enum event_owner {
 	EVENT_OWNER_QP,
 	EVENT_OWNER_CQ,
 	EVENT_OWNER_SRQ,
+	EVENT_OWNER_CM, /* bits are 1 << enum cm_event */
 };
 
 #define EVENT_BIT_COMP 31 /* beside the bits 1 << enum async_type */

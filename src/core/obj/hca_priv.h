@@ -10,6 +10,8 @@
 
 #include "base/prng.h"
 #include "base/twheel.h"
+#include "core/cm/cm_priv.h"
+#include "core/mgmt/gsi.h"
 #include "core/obj/budget.h"
 #include "core/obj/event.h"
 #include "core/verbs.h"
@@ -47,6 +49,8 @@ struct hca {
 	uint32_t netdev_mtu;
 	_Atomic uint32_t ud_max_bytes; /* of a UD message; posters read it */
 	struct event_src port_events;
+	struct gsi gsi; /* core/mgmt */
+	struct cm cm;	/* core/cm */
 
 	struct hca_counters counters;
 };

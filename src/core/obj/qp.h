@@ -122,6 +122,7 @@ struct qp {
 	struct cc_flow cc;	 /* cc.c */
 	struct event_src events; /* hca_event.c */
 	bool comm_est;		 /* COMM_EST was raised */
+	bool cm_waits;		 /* core/cm: its REP is not answered yet */
 
 	/* The transport's own, state_bytes long; see rc/rc_qp.h and so on. */
 	_Alignas(16) uint8_t transport_state[];
@@ -193,7 +194,8 @@ void qp_sq_error(struct qp *qp);
 /* Raises an affiliated asynchronous event, once until taken. */
 void qp_event(struct qp *qp, enum async_type type);
 
-/* The first packet on a QP in RTR raises COMM_EST once. */
+/* The first packet on a QP in RTR raises COMM_EST once; on one that waits for
+ * its RTU it is as good as that. */
 void qp_comm_est(struct qp *qp);
 
 /* The in-flight account of this QP's destination process; never NULL for RC

@@ -187,6 +187,10 @@ void qp_event(struct qp *qp, enum async_type type)
 
 void qp_comm_est(struct qp *qp)
 {
+	if (qp->cm_waits) {
+		qp->cm_waits = false;
+		cm_qp_established(qp->hca, qp->qpn);
+	}
 	if (qp->comm_est || qp_state(qp) != QP_STATE_RTR)
 		return;
 	qp->comm_est = true;
