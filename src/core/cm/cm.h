@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
  * cm.h - communication management as the drivers use it: the outside of
- * core/cm [IBA 12]. All calls are [E] (core/hca.h); time is the hca's.
+ * core/cm [IBA 12]. All calls are [E] (core/hca.h) and happen at the time of
+ * the hca's last call: the driver calls hca_advance() before them.
  *
  * A struct cm_conn is one communication: an RC, UC or XRC connection, or one
  * service id resolution (SIDR). The active side makes it with cm_connect() or
