@@ -173,6 +173,8 @@ static int join_locked(struct udp_group *g, int64_t deadline_ns)
 		err = watch(g);
 	if (!err)
 		err = group_collect(g, false, deadline_ns);
+	if (!err)
+		group_gsi_seek(g);
 	return err;
 }
 
@@ -198,7 +200,7 @@ static struct udp_group *group_alloc(const struct udp_group_config *cfg)
 		return NULL;
 	g->cfg = *cfg;
 	g->pid = getpid();
-	g->listen_fd = g->epoll_fd = g->spare_fd = -1;
+	g->listen_fd = g->epoll_fd = g->spare_fd = g->gsi_fd = -1;
 	pthread_mutex_init(&g->bind_lock, NULL);
 	pthread_mutex_init(&g->lock, NULL);
 	return g;
@@ -206,7 +208,7 @@ static struct udp_group *group_alloc(const struct udp_group_config *cfg)
 
 static void group_free(struct udp_group *g)
 {
-	int fds[] = { g->listen_fd, g->epoll_fd, g->spare_fd };
+	int fds[] = { g->listen_fd, g->epoll_fd, g->spare_fd, g->gsi_fd };
 
 	for (unsigned i = 0; i < g->naddrs; i++) {
 		for (unsigned s = 0; s < UDP_GROUP_SLOTS; s++)
@@ -255,7 +257,8 @@ void udp_group_disown(struct udp_group *g)
 			atomic_store_explicit(&g->addr[i]->fd[s], -1,
 					      memory_order_relaxed);
 	g->nconns = 0;
-	g->listen_fd = g->epoll_fd = g->spare_fd = -1;
+	g->listen_fd = g->epoll_fd = g->spare_fd = g->gsi_fd = -1;
+	atomic_store_explicit(&g->gsi_mine, false, memory_order_release);
 	pthread_mutex_unlock(&g->lock);
 }
 

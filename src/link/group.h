@@ -3,13 +3,15 @@
  * group.h - sharing UDP port 4791 between all device instances of one user in
  * one network namespace (docs/port-sharing.md).
  *
- * Every instance owns a slot, 0..254; it is the upper 8 bits of its QPNs. For
+ * Every instance owns a slot, 1..254; it is the upper 8 bits of its QPNs. Slot
+ * 0 is nobody's: its socket gets what is for QP1, and one member reads it. For
  * each local address in use there is one SO_REUSEPORT group of sockets whose
  * index in the group IS the slot: a constant classic BPF program returns the
- * upper byte of the packet's destination QPN. The kernel reorders a group when
- * a member closes; so no socket ever leaves: each member holds duplicates of
- * all sockets (SCM_RIGHTS), a newcomer adopts the socket of the free slot that
- * it takes, and binds what is missing below its slot as placeholders. The
+ * upper byte of the packet's destination QPN; of a CM message for a known
+ * communication, the upper byte of that one's id. The kernel reorders a group
+ * when a member closes; so no socket ever leaves: each member holds duplicates
+ * of all sockets (SCM_RIGHTS), a newcomer adopts the socket of the free slot
+ * that it takes, and binds what is missing below its slot as placeholders. The
  * group dies with its last member.
  *
  * Slots are claimed by binding abstract SOCK_SEQPACKET names, which the kernel
@@ -25,7 +27,8 @@
 #include "base/assert.h"
 #include "wire/net.h"
 
-#define UDP_GROUP_SLOTS 255
+#define UDP_GROUP_SLOTS 255 /* with the first: */
+#define UDP_GROUP_SLOT_GSI 0
 #define UDP_GROUP_QPN_BITS 16 /* below the slot */
 
 struct udp_group;
@@ -60,6 +63,13 @@ MUST_USE int udp_group_join_mcast(struct udp_group *g, const struct gid *group,
 				  uint32_t ifindex, int *ret_fd);
 /* Why the last udp_group_join/bind of this thread failed, in words. */
 const char *udp_group_error(void);
+
+/* The i-th address's QP1 socket, when this member is the one that reads them:
+ * made ready, -1 when there is none to read. False: past the last, or another
+ * member reads. To be asked again from 0 after each udp_group_serve() and
+ * udp_group_bind(); the group keeps ownership. */
+bool udp_group_gsi_socket(struct udp_group *g, unsigned i, struct gid *ret_addr,
+			  int *ret_fd);
 
 /* A dup of the socket that receives what is sent to addr and dest_qpn, when
  * that is a member of this group on this host; else -1. No system call. */

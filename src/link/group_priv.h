@@ -7,6 +7,7 @@
  *   group_msg.c         one message with its file descriptors
  *   group_sock.c        receive sockets: making, checking, steering
  *   group_diag.c        who holds the port
+ *   group_gsi.c         who reads QP1's sockets
  */
 #ifndef SOFTHCA_LINK_GROUP_PRIV_H
 #define SOFTHCA_LINK_GROUP_PRIV_H
@@ -48,6 +49,9 @@ struct udp_group {
 	struct group_addr *_Atomic addr[GROUP_ADDRS_MAX];
 	_Atomic unsigned naddrs;
 	struct udp_group *next; /* of this process: group.c's list */
+	/* group_gsi.c: the name that we hold, or a connection to who does. */
+	int gsi_fd;
+	_Atomic bool gsi_mine;
 };
 
 /* ---- group.c ---- */
@@ -69,6 +73,13 @@ void group_insert(struct udp_group *g, const struct gid *gid, uint32_t ifindex,
 /* Serves all groups of this process, so that one thread with two groups can
  * wait for itself. */
 void group_serve_local(void);
+
+/* ---- group_gsi.c ---- */
+
+/* Takes the name or follows who has it; tried again with each serve. Both with
+ * g->lock held, or before anybody else knows g. */
+void group_gsi_seek(struct udp_group *g);
+void group_gsi_serve(struct udp_group *g);
 
 /* ---- group_rendezvous.c ---- */
 

@@ -36,6 +36,7 @@
 #define HEDGE_MS 20   /* then the next member is asked as well */
 #define ANSWER_MS 500 /* a member that has begun to answer goes on */
 #define TICK_MS 20
+#define SLOT_FIRST (UDP_GROUP_SLOT_GSI + 1)
 
 int64_t group_now_ns(void)
 {
@@ -132,7 +133,7 @@ int group_lock(struct udp_group *g, int *ret_fd)
 
 int group_claim(struct udp_group *g)
 {
-	for (unsigned slot = 0; slot < UDP_GROUP_SLOTS; slot++) {
+	for (unsigned slot = SLOT_FIRST; slot < UDP_GROUP_SLOTS; slot++) {
 		char leaf[16];
 		int err;
 
@@ -148,7 +149,7 @@ int group_claim(struct udp_group *g)
 		return 0;
 	}
 	return group_fail(-EUSERS, "all %d slots of port 4791 are taken",
-			  UDP_GROUP_SLOTS);
+			  UDP_GROUP_SLOTS - SLOT_FIRST);
 }
 
 /* ---- asking ---- */
@@ -222,7 +223,7 @@ struct ask {
 static int ask_connect(const struct udp_group *g, struct ask *a)
 {
 	a->n = a->asked = a->gone = 0;
-	for (unsigned slot = 0; slot < UDP_GROUP_SLOTS; slot++) {
+	for (unsigned slot = SLOT_FIRST; slot < UDP_GROUP_SLOTS; slot++) {
 		int err = slot == g->slot
 				  ? -ECONNREFUSED
 				  : connect_slot(g, slot, &a->conn[a->n]);
@@ -350,7 +351,7 @@ static void push_to(struct udp_group *g, int conn, const struct group_addr *a,
 void group_push(struct udp_group *g, const struct group_addr *a, unsigned first,
 		unsigned n)
 {
-	for (unsigned slot = 0; slot < UDP_GROUP_SLOTS; slot++) {
+	for (unsigned slot = SLOT_FIRST; slot < UDP_GROUP_SLOTS; slot++) {
 		int conn;
 
 		if (slot == g->slot || connect_slot(g, slot, &conn))
@@ -473,5 +474,6 @@ void udp_group_serve(struct udp_group *g)
 		more = accept_one(g);
 		serve_conns(g);
 	} while (more);
+	group_gsi_serve(g);
 	pthread_mutex_unlock(&g->lock);
 }

@@ -12,6 +12,8 @@
 #include <unistd.h>
 
 #include "link/fd_hide.h"
+#include "wire/bth.h"
+#include "wire/cm_msg.h"
 
 #ifndef UDP_GRO
 #define UDP_GRO 104
@@ -76,14 +78,38 @@ static void note(const struct udp_group *g, const char *text)
 		g->cfg.note(text);
 }
 
+/* Offsets from the BTH, for MADs in UD packets: 8 bytes of DETH between. */
+#define MAD_AT 20
+#define MAD_CLASS_AT (MAD_AT + 1)
+#define MAD_ATTR_AT (MAD_AT + 16)
+#define CM_LOCAL_ID_AT (MAD_AT + 24)
+#define CM_REMOTE_ID_AT (MAD_AT + 28)
+
 /* The kernel runs the program with the data pointer at the UDP payload, which
- * is the BTH: byte 5 is the upper byte of the destination QPN. A result that
- * is no index (nobody there, or the datagram is too short: 0) is looked up by
- * hash or lands at slot 0; the receiver drops it. */
+ * is the BTH: byte 5 is the upper byte of the destination QPN. For QP1 it is
+ * 0, but a CM message that answers one of ours begins with an id of ours (SIDR
+ * REP: the request's; others: the second one), whose upper byte is the slot.
+ * REQ and SIDR REQ have none. A result that is no index (nobody there) is
+ * looked up by hash, and a datagram that is too short lands at 0; the receiver
+ * drops it. */
 static void steer(const struct udp_group *g, int fd)
 {
 	struct sock_filter code[] = {
-		BPF_STMT(BPF_LD | BPF_B | BPF_ABS, 5),
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, 4),
+		BPF_STMT(BPF_ALU | BPF_AND | BPF_K, 0xffffff),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, BTH_QPN_GSI, 2, 0),
+		BPF_STMT(BPF_ALU | BPF_RSH | BPF_K, 16),
+		BPF_STMT(BPF_RET | BPF_A, 0),
+		BPF_STMT(BPF_LD | BPF_B | BPF_ABS, MAD_CLASS_AT),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, MAD_CLASS_CM, 0, 4),
+		BPF_STMT(BPF_LD | BPF_H | BPF_ABS, MAD_ATTR_AT),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, CM_REQ, 2, 0),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, CM_SIDR_REQ, 1, 0),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, CM_SIDR_REP, 1, 3),
+		BPF_STMT(BPF_RET | BPF_K, UDP_GROUP_SLOT_GSI),
+		BPF_STMT(BPF_LD | BPF_B | BPF_ABS, CM_LOCAL_ID_AT),
+		BPF_STMT(BPF_RET | BPF_A, 0),
+		BPF_STMT(BPF_LD | BPF_B | BPF_ABS, CM_REMOTE_ID_AT),
 		BPF_STMT(BPF_RET | BPF_A, 0),
 	};
 	struct sock_fprog prog;

@@ -302,8 +302,10 @@ static void take_tags(struct rtdev *d, int tags)
 
 	if (tags & 1 << TAG_KICK)
 		drain(n->kick_fd);
-	if (tags & 1 << TAG_GROUP)
+	if (tags & 1 << TAG_GROUP) {
 		udp_group_serve(d->group);
+		rtdev_read_gsi(d);
+	}
 	if (tags & 1 << TAG_GATES)
 		gates_serve(d);
 	if (tags & 1 << TAG_RING) {

@@ -64,6 +64,7 @@ struct rtdev {
 
 	/* Under control: which GID entries' addresses receive. */
 	bool bound[HCA_GIDS_MAX];
+	bool gsi_read[HCA_GIDS_MAX]; /* [E] QP1 sockets that we read */
 	struct gid bound_gid[HCA_GIDS_MAX];
 
 	struct dlist groups; /* under control; rt_mcast.c */
@@ -114,6 +115,9 @@ void rtdev_close_groups(struct rtdev *d);
  * adds the socket to link and NIC thread. Not inside the engine. -errno, with
  * the reason said on stderr. */
 MUST_USE int rtdev_bind_gid(struct rtdev *d, uint32_t index);
+/* Reads the QP1 sockets of all addresses if that is this instance's part
+ * (docs/port-sharing.md). After something changed in the group. */
+void rtdev_read_gsi(struct rtdev *d);
 /* The same for every valid GID; succeeds when at least one could be bound. */
 MUST_USE int rtdev_bind_all(struct rtdev *d);
 

@@ -165,6 +165,23 @@ int rtdev_receive_from(struct rtdev *d, int fd, const struct gid *local)
 	return err;
 }
 
+void rtdev_read_gsi(struct rtdev *d)
+{
+	struct gid addr;
+	int fd;
+
+	engine_lock(d);
+	for (unsigned i = 0; i < HCA_GIDS_MAX && !rtdev_lost(d); i++) {
+		if (d->gsi_read[i])
+			continue;
+		if (!udp_group_gsi_socket(d->group, i, &addr, &fd))
+			break;
+		if (fd >= 0 && rtdev_receive_from(d, fd, &addr) == 0)
+			d->gsi_read[i] = true;
+	}
+	engine_unlock(d);
+}
+
 static int bind_locked(struct rtdev *d, uint32_t index,
 		       const struct gid_entry *e)
 {
@@ -179,6 +196,7 @@ static int bind_locked(struct rtdev *d, uint32_t index,
 	engine_lock(d);
 	err = rtdev_receive_from(d, fd, &e->gid);
 	engine_unlock(d);
+	rtdev_read_gsi(d);
 	if (!err) {
 		d->bound[index] = true;
 		d->bound_gid[index] = e->gid;

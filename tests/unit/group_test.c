@@ -374,6 +374,73 @@ static void test_turnover(void **state)
 	kill_all(m, 3);
 }
 
+/* A MAD for QP1 of lo4(1), with the slot in the upper byte of both ids. */
+static void send_mad(uint8_t attr, unsigned local_slot, unsigned remote_slot)
+{
+	struct sockaddr_in to = { .sin_family = AF_INET,
+				  .sin_port = htons(ROCEV2_UDP_PORT),
+				  .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+	uint8_t p[280] = { [7] = 1, [21] = 7, [37] = attr };
+	int s = socket(AF_INET, SOCK_DGRAM, 0);
+
+	p[44] = (uint8_t)local_slot;
+	p[48] = (uint8_t)remote_slot;
+	assert_int_equal(
+		sendto(s, p, sizeof(p), 0, (struct sockaddr *)&to, sizeof(to)),
+		sizeof(p));
+	close(s);
+}
+
+static unsigned count_mads(int fd)
+{
+	uint8_t p[300];
+	unsigned n = 0;
+
+	while (recv(fd, p, sizeof(p), MSG_DONTWAIT) == 280)
+		n++;
+	return n;
+}
+
+/* QP1: what answers a communication goes to its slot, the rest to the one that
+ * reads index 0; when it goes, another does. */
+static void test_gsi(void **state)
+{
+	struct udp_group_config cfg = { 0 };
+	struct udp_group *a, *b;
+	struct gid addr = lo4(1), got;
+	int fa, fb, fq;
+	unsigned sb;
+
+	(void)state;
+	assert_int_equal(udp_group_join(&cfg, &a), 0);
+	assert_int_equal(udp_group_join(&cfg, &b), 0);
+	assert_int_equal(udp_group_bind(b, &addr, 0, &fb), 0);
+	assert_int_equal(udp_group_bind(a, &addr, 0, &fa), 0);
+	assert_true(udp_group_slot(a) > UDP_GROUP_SLOT_GSI);
+	sb = udp_group_slot(b);
+	assert_true(udp_group_gsi_socket(a, 0, &got, &fq));
+	assert_true(gid_eq(&got, &addr) && fq >= 0 && fq != fa);
+	assert_false(udp_group_gsi_socket(a, 1, &got, &fq));
+	assert_false(udp_group_gsi_socket(b, 0, &got, &fq));
+	assert_true(udp_group_gsi_socket(a, 0, &got, &fq));
+	send_mad(0x10, sb, sb); /* REQ: no id of ours in it */
+	send_mad(0x17, sb, sb);
+	assert_int_equal(count_mads(fq), 2);
+	for (uint8_t attr = 0x11; attr <= 0x1a; attr++)
+		if (attr != 0x17)
+			send_mad(attr, attr == 0x18 ? sb : 0,
+				 attr == 0x18 ? 0 : sb);
+	assert_int_equal(count_mads(fq), 0);
+	assert_int_equal(count_mads(fa), 0);
+	assert_int_equal(count_mads(fb), 9);
+	udp_group_leave(a);
+	udp_group_serve(b);
+	assert_true(udp_group_gsi_socket(b, 0, &got, &fq));
+	send_mad(0x10, 0, 0);
+	assert_int_equal(count_mads(fq), 1);
+	udp_group_leave(b);
+}
+
 /* One thread, two groups: it answers itself. */
 static void test_two_in_one(void **state)
 {
@@ -703,7 +770,7 @@ static void slow_stopped_members(void)
 	CHECK(strstr(udp_group_error(), "stopped"));
 	kill(m.pid, SIGCONT);
 	CHECK(udp_group_join(&cfg, &g) == 0);
-	CHECK(udp_group_slot(g) == 1);
+	CHECK(udp_group_slot(g) == 2);
 	kill(m.pid, SIGKILL);
 }
 
@@ -791,7 +858,7 @@ static void test_lost_push(void **state)
 	struct udp_group_config cfg = { 0 };
 	struct gid addr = lo4(0x51);
 	struct udp_group *g[3];
-	uint8_t p[PKT_BYTES];
+	uint8_t p[PKT_BYTES] = { 0 };
 	int fd[3], stolen;
 
 	(void)state;
@@ -809,16 +876,16 @@ static void test_lost_push(void **state)
 	udp_group_serve(g[0]);
 	for (unsigned i = 0; i < 3; i++)
 		assert_true(udp_group_peer_fd(g[0], &addr,
-					      i << UDP_GROUP_QPN_BITS) >= 0);
+					      (i + 1) << UDP_GROUP_QPN_BITS) >=
+			    0);
 	udp_group_leave(g[1]);
-	p[0] = 0;
 	for (unsigned i = 0; i < 3; i += 2) {
 		struct sockaddr_in to = { .sin_family = AF_INET,
 					  .sin_port = htons(ROCEV2_UDP_PORT),
 					  .sin_addr.s_addr =
 						  htonl(gid_v4(&addr)) };
 
-		p[5] = (uint8_t)i;
+		p[5] = (uint8_t)(i + 1);
 		assert_int_equal(sendto(fd[0], p, sizeof(p), 0,
 					(struct sockaddr *)&to, sizeof(to)),
 				 sizeof(p));
@@ -856,6 +923,7 @@ static void test_fork(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_gsi),
 		cmocka_unit_test(test_two_in_one),
 		cmocka_unit_test(test_adopt_options),
 		cmocka_unit_test(test_fds),

@@ -10,11 +10,12 @@
  * the answers to this process, the generation, random at first, makes an id
  * that is used again a different one.
  */
-#include "core/cm/cm_priv.h"
+#include "core/cm/cm.h"
 
 #include <errno.h>
 #include <string.h>
 
+#include "core/cm/cm_priv.h"
 #include "core/obj/hca_priv.h"
 
 void cm_init(struct hca *hca)
@@ -305,9 +306,8 @@ struct cm_conn *cm_born(struct cm_listener *l, const struct rx_frame *f,
 {
 	struct hca *hca = l->hca;
 	struct cm_conn *c;
-	struct path path;
 
-	if (l->waiting == l->backlog || !gsi_reply_path(hca, f, &path)) {
+	if (l->waiting == l->backlog) {
 		HCA_COUNT(hca, cm_backlog_drops);
 		return NULL;
 	}
@@ -317,7 +317,7 @@ struct cm_conn *cm_born(struct cm_listener *l, const struct rx_frame *f,
 	c->listener = l;
 	dlist_push_back(&l->conns, &c->node);
 	c->passive = true;
-	c->path = path;
+	gsi_reply_path(hca, f, &c->path);
 	c->remote_id = m->local_id;
 	c->peer = *m;
 	return c;

@@ -464,7 +464,7 @@ void cm_rx_mra(struct cm_conn *c, const struct cm_msg *m)
 		  c->hca->now_ns + more_ns + c->wait_max_ns);
 }
 
-/* Migration is not built: no alternate path is ever loaded. */
+/* Alternate paths are loaded by ibv_modify_qp() alone. */
 void cm_rx_lap(struct cm_conn *c, const struct cm_msg *m)
 {
 	enum { APR_UNSUPPORTED = 2 };

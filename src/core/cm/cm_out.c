@@ -109,8 +109,7 @@ void cm_reply(struct hca *hca, const struct rx_frame *f,
 	uint8_t mad[MAD_BYTES];
 	struct path path;
 
-	if (!gsi_reply_path(hca, f, &path))
-		return;
+	gsi_reply_path(hca, f, &path);
 	cm_msg_encode(reply, mad);
 	gsi_send(hca, &path, mad);
 }

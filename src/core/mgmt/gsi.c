@@ -23,27 +23,27 @@ void gsi_fini(struct hca *hca)
 	hca_release(hca, hca->gsi.ring);
 }
 
-bool gsi_reply_path(const struct hca *hca, const struct rx_frame *f,
+void gsi_reply_path(const struct hca *hca, const struct rx_frame *f,
 		    struct path *ret)
 {
+	*ret = (struct path){
+		.sgid = f->dst,
+		.dgid = f->src,
+		.vlan = 0xffff,
+		.tclass = f->tos & (uint8_t)~3,
+		.hop_limit = GSI_HOP_LIMIT,
+		.sport = GSI_SPORT,
+	};
 	for (uint32_t i = 0; i < hca->cfg.limits.gid_table_len; i++) {
 		const struct gid_entry *e = &hca->gids[i];
 
 		if (!e->valid || !gid_eq(&e->gid, &f->dst))
 			continue;
-		*ret = (struct path){
-			.sgid = f->dst,
-			.dgid = f->src,
-			.netdev = e->netdev,
-			.vlan = e->vlan,
-			.sgid_index = (uint8_t)i,
-			.tclass = f->tos & (uint8_t)~3,
-			.hop_limit = GSI_HOP_LIMIT,
-			.sport = GSI_SPORT,
-		};
-		return true;
+		ret->netdev = e->netdev;
+		ret->vlan = e->vlan;
+		ret->sgid_index = (uint8_t)i;
+		return;
 	}
-	return false;
 }
 
 void gsi_send(struct hca *hca, const struct path *path, const uint8_t *mad)

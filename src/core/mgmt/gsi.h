@@ -31,9 +31,9 @@ struct gsi {
 MUST_USE int gsi_init(struct hca *hca);
 void gsi_fini(struct hca *hca);
 
-/* The path of an answer to a frame. False: it came to an address that is not
- * in the GID table. */
-bool gsi_reply_path(const struct hca *hca, const struct rx_frame *f,
+/* The path of an answer to a frame: also when it came to an address of the host
+ * that is not in the GID table, since one process may answer for all. */
+void gsi_reply_path(const struct hca *hca, const struct rx_frame *f,
 		    struct path *ret);
 /* Queues a copy of a MAD; drops and counts it when the ring is full. */
 void gsi_send(struct hca *hca, const struct path *path, const uint8_t *mad);
