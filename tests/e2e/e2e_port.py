@@ -107,6 +107,53 @@ def traffic_goes_on_over_a_change():
     e2e.finish_pair(server, client).no_loss()
 
 
+def endless(name, address):
+    """A pair over an interface of its own that does not end by itself."""
+    interface(name, address + "/24")
+    device, gid = e2e.device_with("::ffff:" + address)
+    pair = e2e.start_pair(["ibv_rc_pingpong", "-d", device.name, "-g", gid,
+                           "-n", 1000000000, "-c"], host=address)
+    time.sleep(0.3)
+    expect(all(p.running() for p in pair), "it ended early")
+    return pair
+
+
+def renamed_under_a_qp():
+    """Down, renamed and up again within the retries: it all goes on."""
+    interface("d4", "10.9.4.1/24")
+    device, gid = e2e.device_with("::ffff:10.9.4.1")
+    server, client = e2e.start_pair(
+        [e2e.helper("stream"), "-d", device.name, "-g", gid, "-t", 2, "-m",
+         "poll", "-T", 18], host="10.9.4.1")
+    client.wait_text("done")
+    ip("link", "set", "d4", "down")
+    ip("link", "set", "d4", "name", "d4new")
+    ip("link", "set", "d4new", "up")
+    at = time.monotonic()
+    pair = e2e.finish_pair(server, client)
+    last = client.output().rsplit("at ", 1)[1].split()[0]
+    expect(float(last) > at + 0.5, "nothing was done afterwards")
+    pair.none_of([("link", "rx_bad_icrc")])
+
+
+def goes_under_a_qp(name, address, *command):
+    """RETRY_EXC_ERR, in the time that timeout and retry_cnt say: 8 times 67 ms
+    to 268 ms; and the programs end."""
+    server, client = endless(name, address)
+    try:
+        ip(*command)
+        begin = time.monotonic()
+        rcs = [p.wait(10) for p in (client, server)]
+        took = time.monotonic() - begin
+        text = client.output() + server.output()
+        expect(all(rcs), "statuses %s\n%s" % (rcs, text))
+        expect("transport retries exceeded" in text, text)
+        expect(took < 5, "it took %.1f s" % took)
+    finally:
+        client.kill()
+        server.kill()
+
+
 try:
     e2e.in_own_netns()
     e2e.need("ibv_asyncwatch", "ibv_rc_pingpong")
@@ -117,4 +164,9 @@ test("addresses come and go: GID_CHANGE", addresses)
 test("link down and up: PORT_ERR, PORT_ACTIVE", link_down_and_up)
 test("renamed, deleted", renamed_and_deleted)
 test("traffic goes on over a change", traffic_goes_on_over_a_change)
+test("renamed under a QP: it goes on", renamed_under_a_qp)
+test("the address is removed under a QP", goes_under_a_qp, "d5", "10.9.5.1",
+     "addr", "del", "10.9.5.1/24", "dev", "d5")
+test("the interface is deleted under a QP", goes_under_a_qp, "d6", "10.9.6.1",
+     "link", "del", "d6")
 e2e.done()
