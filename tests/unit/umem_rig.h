@@ -1,12 +1,16 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* umem_rig.h - what tests of umem share: children, in which tests run that end
  * in a signal or change what is done with one; a page that cannot be accessed.
- * Include cmocka.h first. */
+ */
 #ifndef SOFTHCA_TESTS_UNIT_UMEM_RIG_H
 #define SOFTHCA_TESTS_UNIT_UMEM_RIG_H
 
+#include <errno.h>
+#include <setjmp.h>
 #include <signal.h>
+#include <stdarg.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,6 +18,8 @@
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
+
+#include <cmocka.h>
 
 #include "rt/umem.h"
 
