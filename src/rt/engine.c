@@ -40,6 +40,23 @@ void engine_init(struct engine *e)
 
 /* ---- the word ---- */
 
+/* A program that is built with the thread sanitizer sees our copies (memcpy is
+ * its own there) but not our atomics: it is told of the engine as of a lock. */
+extern void __tsan_acquire(void *addr) __attribute__((weak));
+extern void __tsan_release(void *addr) __attribute__((weak));
+
+static void tell_entered(struct engine *e)
+{
+	if (__tsan_acquire)
+		__tsan_acquire(&e->word);
+}
+
+static void tell_leaving(struct engine *e)
+{
+	if (__tsan_release)
+		__tsan_release(&e->word);
+}
+
 /* True: inside. False: somebody is (or a control verb wants to be); the mark
  * is left. The mark is always written by a read-modify-write, also when it is
  * set already: it orders what we published before the holder's clearing. */
@@ -54,10 +71,13 @@ static bool enter(struct engine *e)
 		uint32_t next = busy ? w | ENGINE_MARK
 				     : (w | ENGINE_HELD) & ~ENGINE_MARK;
 
-		if (atomic_compare_exchange_weak_explicit(&e->word, &w, next,
-							  memory_order_acq_rel,
-							  memory_order_relaxed))
-			return !busy;
+		if (!atomic_compare_exchange_weak_explicit(
+			    &e->word, &w, next, memory_order_acq_rel,
+			    memory_order_relaxed))
+			continue;
+		if (!busy)
+			tell_entered(e);
+		return !busy;
 	}
 }
 
@@ -67,6 +87,7 @@ static bool try_leave(struct engine *e)
 {
 	uint32_t w = atomic_load_explicit(&e->word, memory_order_relaxed);
 
+	tell_leaving(e);
 	for (;;) {
 		bool marked = w & ENGINE_MARK;
 		uint32_t next = marked ? w & ~ENGINE_MARK : 0;
@@ -84,9 +105,10 @@ static bool try_leave(struct engine *e)
 /* Leaves whatever is marked; true: something was, somebody must do it. */
 static bool leave_anyway(struct engine *e)
 {
-	uint32_t w =
-		atomic_exchange_explicit(&e->word, 0, memory_order_acq_rel);
+	uint32_t w;
 
+	tell_leaving(e);
+	w = atomic_exchange_explicit(&e->word, 0, memory_order_acq_rel);
 	if (w & ENGINE_WAIT)
 		futex_wake(&e->word, INT32_MAX);
 	return w & ENGINE_MARK;
@@ -100,8 +122,10 @@ static bool try_hold(struct engine *e)
 	while (!(w & ENGINE_HELD))
 		if (atomic_compare_exchange_weak_explicit(
 			    &e->word, &w, w | ENGINE_HELD, memory_order_acquire,
-			    memory_order_relaxed))
+			    memory_order_relaxed)) {
+			tell_entered(e);
 			return true;
+		}
 	return false;
 }
 
@@ -454,8 +478,11 @@ void engine_lock(struct rtdev *d)
 		if (!(w & ENGINE_HELD)) {
 			if (atomic_compare_exchange_weak_explicit(
 				    &e->word, &w, w | ENGINE_HELD,
-				    memory_order_acquire, memory_order_relaxed))
+				    memory_order_acquire,
+				    memory_order_relaxed)) {
+				tell_entered(e);
 				break;
+			}
 			continue;
 		}
 		if (!(w & ENGINE_WAIT)) {

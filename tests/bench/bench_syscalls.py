@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 """System calls of the UDP path, a message, from our own counters. Only those
-that repeat on a busy machine: sends of both sides, and receives of a side that
-is woken. How often a poller looks in vain depends on the machine."""
+that repeat on a busy machine: sends of both sides. How often a receiver looks
+in vain, or finds one datagram where three might have come, depends on the
+machine."""
 import os
 import subprocess
 import sys
@@ -16,15 +17,14 @@ import e2e_lib as e2e  # noqa: E402
 BOUNDS = (
     ("ib_write_bw", ["-s", 65536], 1000,
      {("c", "tx_syscalls"): 1.3, ("s", "tx_syscalls"): 3,
-      ("s", "rx_syscalls"): 3, ("c", "tx_messages"): 3.5}),
+      ("c", "tx_messages"): 3.5}),
     ("ib_send_bw", ["-s", 65536], 1000,
      {("c", "tx_syscalls"): 1.3, ("s", "tx_syscalls"): 3,
       ("c", "tx_messages"): 3.5}),
     # The stock buffer has room for units of 3 packets, four at a time: 6
     # requests a message, each of which may go and be answered alone.
     ("ib_read_bw", ["-s", 65536], 1000,
-     {("c", "tx_syscalls"): 6, ("s", "tx_syscalls"): 6,
-      ("s", "rx_syscalls"): 6}),
+     {("c", "tx_syscalls"): 6, ("s", "tx_syscalls"): 6}),
     ("ib_send_bw", ["-s", 8], 5000,
      {("c", "tx_syscalls"): 1.1, ("s", "tx_syscalls"): 1.1}),
     # A message and an ACK, each way.

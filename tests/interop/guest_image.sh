@@ -10,10 +10,11 @@ set -eu
 
 dir=$1
 debs=${INTEROP_DEBS:-$dir/debs}
-# ibverbs-utils and perftest are the peers; the rest lets them run. (The shell is
-# dash, since busybox's prefers its own ip, tc and modprobe.)
+# ibverbs-utils and perftest are the peers, the two libraries are our own
+# command's, the rest lets them run. (The shell is dash, since busybox's prefers
+# its own ip, tc and modprobe.)
 packages='busybox-static dash kmod iproute2 ibverbs-providers
-	ibverbs-utils perftest'
+	ibverbs-utils perftest libyaml-0-2 libjansson4'
 # udp_diag: who holds a UDP port.
 modules='virtio_pci virtio_net virtio_rng crc32_generic crc32_pclmul
 	ib_uverbs rdma_rxe ifb act_mirred cls_u32 sch_ingress sch_netem sch_prio
