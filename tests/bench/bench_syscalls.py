@@ -13,18 +13,22 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)),
 import e2e_lib as e2e  # noqa: E402
 
 # program, flags, messages, bounds: side and counter -> at most so many a
-# message. A 64 KiB message is 16 packets of MTU 4096.
+# message. Bounds are what the design allows at worst, not what was measured: a
+# 64 KiB message is 16 packets of MTU 4096 in three runs of equal size, and the
+# in-flight bound, which ACKs open by quarters, may cut it in four more places.
+# A call for each packet, the fault that this looks for, is 16.
+RUNS = 3 + 4
+# The stock buffer has room for READ units of 3 packets: 6 requests.
+UNITS = 6
 BOUNDS = (
     ("ib_write_bw", ["-s", 65536], 1000,
-     {("c", "tx_syscalls"): 1.3, ("s", "tx_syscalls"): 3,
-      ("c", "tx_messages"): 3.5}),
+     {("c", "tx_syscalls"): RUNS, ("s", "tx_syscalls"): RUNS,
+      ("c", "tx_messages"): RUNS}),
     ("ib_send_bw", ["-s", 65536], 1000,
-     {("c", "tx_syscalls"): 1.3, ("s", "tx_syscalls"): 3,
-      ("c", "tx_messages"): 3.5}),
-    # The stock buffer has room for units of 3 packets, four at a time: 6
-    # requests a message, each of which may go and be answered alone.
+     {("c", "tx_syscalls"): RUNS, ("s", "tx_syscalls"): RUNS,
+      ("c", "tx_messages"): RUNS}),
     ("ib_read_bw", ["-s", 65536], 1000,
-     {("c", "tx_syscalls"): 6, ("s", "tx_syscalls"): 6}),
+     {("c", "tx_syscalls"): UNITS, ("s", "tx_syscalls"): UNITS}),
     ("ib_send_bw", ["-s", 8], 5000,
      {("c", "tx_syscalls"): 1.1, ("s", "tx_syscalls"): 1.1}),
     # A message and an ACK, each way.
