@@ -144,9 +144,11 @@ uint32_t rt_cq_cqe(const struct rt_cq *cq);
 int rt_cq_poll(struct rt_cq *cq, int n, struct wc *ret_wc);
 MUST_USE int rt_cq_arm(struct rt_cq *cq, bool solicited_only);
 
-MUST_USE int rt_srq_create(struct rtdev *d, struct pd *pd,
-			   const struct srq_attr *attr, struct rt_evq *async,
-			   void *user, struct rt_srq **ret);
+/* Of a domain of XRC when xrcd is not NULL; then cq gets its receives. */
+MUST_USE int rt_srq_create(struct rtdev *d, struct pd *pd, struct rt_xrcd *xrcd,
+			   struct rt_cq *cq, const struct srq_attr *attr,
+			   struct rt_evq *async, void *user,
+			   struct rt_srq **ret);
 MUST_USE int rt_srq_destroy(struct rt_srq *s, uint32_t *ret_async);
 MUST_USE int rt_srq_modify(struct rt_srq *s, struct srq_attr *attr,
 			   uint32_t mask);
@@ -165,11 +167,6 @@ MUST_USE int rt_xrcd_open(struct rtdev *d, const struct rt_xrcd_key *key,
 			  uint32_t flags, struct rt_xrcd **ret);
 /* -EBUSY: the last hold, and SRQs or QPs are in it. */
 MUST_USE int rt_xrcd_close(struct rt_xrcd *xrcd);
-MUST_USE int rt_srq_create_xrc(struct rtdev *d, struct pd *pd,
-			       struct rt_xrcd *xrcd, struct rt_cq *cq,
-			       const struct srq_attr *attr,
-			       struct rt_evq *async, void *user,
-			       struct rt_srq **ret);
 /* Another hold of a target QP; -EINVAL: the domain has no such QP. */
 MUST_USE int rt_qp_open(struct rt_xrcd *xrcd, uint32_t qpn,
 			struct rt_evq *async, void *user, struct rt_qp **ret);

@@ -246,7 +246,8 @@ int rt_cq_arm(struct rt_cq *c, bool solicited_only)
 
 /* ---- shared receive queues ---- */
 
-int rt_srq_create(struct rtdev *d, struct pd *pd, const struct srq_attr *attr,
+int rt_srq_create(struct rtdev *d, struct pd *pd, struct rt_xrcd *xrcd,
+		  struct rt_cq *cq, const struct srq_attr *attr,
 		  struct rt_evq *async, void *user, struct rt_srq **ret)
 {
 	struct rt_srq *s;
@@ -261,7 +262,8 @@ int rt_srq_create(struct rtdev *d, struct pd *pd, const struct srq_attr *attr,
 	rt_lock_init(&s->lock);
 	evq_item_init(&s->async, async, user);
 	engine_lock(d);
-	err = srq_create(pd, attr, s, &s->srq);
+	err = xrcd ? srq_create_xrc(pd, xrcd->xrcd, cq->cq, attr, s, &s->srq)
+		   : srq_create(pd, attr, s, &s->srq);
 	engine_unlock(d);
 	if (err) {
 		free(s);

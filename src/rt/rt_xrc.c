@@ -96,32 +96,6 @@ int rt_xrcd_close(struct rt_xrcd *x)
 	return err;
 }
 
-int rt_srq_create_xrc(struct rtdev *d, struct pd *pd, struct rt_xrcd *xrcd,
-		      struct rt_cq *cq, const struct srq_attr *attr,
-		      struct rt_evq *async, void *user, struct rt_srq **ret)
-{
-	struct rt_srq *s;
-	int err;
-
-	if (rtdev_failed(d))
-		return -EIO;
-	s = calloc(1, sizeof(*s));
-	if (!s)
-		return -ENOMEM;
-	s->dev = d;
-	rt_lock_init(&s->lock);
-	evq_item_init(&s->async, async, user);
-	engine_lock(d);
-	err = srq_create_xrc(pd, xrcd->xrcd, cq->cq, attr, s, &s->srq);
-	engine_unlock(d);
-	if (err) {
-		free(s);
-		return err;
-	}
-	*ret = s;
-	return 0;
-}
-
 int rt_qp_open(struct rt_xrcd *xrcd, uint32_t qpn, struct rt_evq *async,
 	       void *user, struct rt_qp **ret)
 {

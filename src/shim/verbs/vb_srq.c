@@ -35,10 +35,8 @@ static int create_rt(struct vb_srq *srq, struct vb_pd *pd, struct rt_xrcd *xrcd,
 
 	if (!pd->rt || (cq && !vb_cq(cq)->rt))
 		return -EIO;
-	if (xrcd)
-		return rt_srq_create_xrc(ctx->dev, pd->rt, xrcd, vb_cq(cq)->rt,
-					 attr, ctx->async, srq, &srq->rt);
-	return rt_srq_create(ctx->dev, pd->rt, attr, ctx->async, srq, &srq->rt);
+	return rt_srq_create(ctx->dev, pd->rt, xrcd, cq ? vb_cq(cq)->rt : NULL,
+			     attr, ctx->async, srq, &srq->rt);
 }
 
 struct ibv_srq *vb_srq_make(struct ibv_pd *ibv_pd, struct rt_xrcd *xrcd,
