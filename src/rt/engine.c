@@ -498,6 +498,12 @@ void engine_lock(struct rtdev *d)
 	atomic_fetch_sub_explicit(&e->control_waiters, 1, memory_order_relaxed);
 }
 
+void engine_settle(struct rtdev *d)
+{
+	engine_lock(d);
+	engine_unlock(d);
+}
+
 void engine_unlock(struct rtdev *d)
 {
 	int saved = errno;

@@ -79,6 +79,10 @@ MUST_USE bool engine_lock_timed(struct rtdev *d, int64_t limit_ns);
 /* Serves what was marked meanwhile, then leaves. */
 void engine_unlock(struct rtdev *d);
 
+/* [a control verb, outside] What was posted before this call is taken up, as
+ * far as a visit's budget and full receivers let it. */
+void engine_settle(struct rtdev *d);
+
 /* The device goes: sends what was reported as done and is still here, held back
  * by a full receiver on this host (waits for that, a second at most) or delayed
  * by faults (at once). Nobody else is or comes inside. */

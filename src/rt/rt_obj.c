@@ -186,6 +186,9 @@ int rt_cq_resize(struct rt_cq *c, uint32_t cqe)
 
 	if (rtdev_failed(d))
 		return -EIO;
+	/* Whether it fits depends on what was posted before: a doorbell that
+	 * found somebody inside is only a mark so far. */
+	engine_settle(d);
 	engine_lock(d);
 	rt_lock_acquire(&c->lock);
 	err = cq_resize(c->cq, cqe);
